@@ -1,0 +1,1 @@
+"""Key templates: parsed, checked, and compiled to plain functions of the event."""

@@ -1,0 +1,1 @@
+"""Cron schedules, as the reference reads them (crons.jsonl)."""

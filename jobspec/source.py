@@ -1,0 +1,56 @@
+"""Texts and places in them: offsets in, lines and columns out.
+
+A place is kept as a half-open range of code points, which is what parsers and slices speak.
+Lines and columns are worked out only when somebody reads a message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A half-open range `[start, end)` of code points in a source."""
+
+    start: int
+    end: int
+
+    def shifted(self, by: int) -> Span:
+        """Return the same range, `by` code points further on."""
+        return Span(self.start + by, self.end + by)
+
+
+class Position(NamedTuple):
+    """A place as people count it: line and column, both from 1, in code points."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named text. `name` is how the person who reads a message knows it, such as a path."""
+
+    name: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
+        return starts
+
+    def position(self, offset: int) -> Position:
+        """Return the line and column of a code-point offset; past the end counts as the end."""
+        offset = min(max(offset, 0), len(self.text))
+        line = bisect_right(self._line_starts, offset)
+        return Position(line, offset - self._line_starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, counted from 1, without its line break."""
+        start = self._line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].removesuffix("\r")

@@ -1,0 +1,11 @@
+-- Extend the leases of runs. Waits for whoever holds one of the rows.
+-- A run that is not returned is held no longer: its lease ran out and it was reclaimed.
+update {schema}.job_queue as queue
+set lease_until = {schema}.now() + %(lease)s
+from (
+    select id, lease_token
+    from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[]) as held (id, lease_token)
+    order by id
+) as held
+where queue.id = held.id and queue.lease_token = held.lease_token
+returning queue.id

@@ -1,0 +1,10 @@
+-- The newest runs, for people to look at.
+select
+    queue.id, queue.job_id, queue.state, queue.attempt, queue.max_attempts, queue.events,
+    queue.event_id, queue.enqueued_at, queue.run_at, queue.finished_at, dead.reason, dead.message
+from {schema}.job_queue as queue
+left join {schema}.job_dead_letter as dead on dead.run_id = queue.id
+where (%(job_id)s::text is null or queue.job_id = %(job_id)s)
+    and (%(state)s::text is null or queue.state = %(state)s)
+order by queue.id desc
+limit %(limit)s

@@ -1,0 +1,137 @@
+-- Keep events and enqueue the runs they start, in one statement: all of it or none.
+--
+-- Locks, always in this order and each in the order of its key, so that racing sends wait for one
+-- another and never deadlock: events by id, idempotency keys, then debounced runs. Every step sorts
+-- what the step before returned, and so begins when that one has finished.
+--
+-- `on conflict do update` and not `do nothing`, where the row that was there first is wanted: it
+-- returns that row even when it was committed after this statement's snapshot was taken.
+--
+-- Returns a row for each dispatch of an event that was not known yet. No row for an event: its id
+-- was known, and nothing of it was written.
+with given_event as (
+    select *
+    from unnest(
+        %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[]
+    ) as given (id, name, data, ts)
+),
+new_event as (
+    insert into {schema}.job_event (id, name, data, ts, received_at)
+    select id, name, data::json, coalesce(ts, floor(extract(epoch from {schema}.now()) * 1000)), {schema}.now()
+    from given_event
+    order by id
+    on conflict (id) do nothing
+    returning id, ts
+),
+-- Run ids are allotted here, so that an idempotency key can name its run before the run is written.
+dispatch as materialized (
+    select given.*, new_event.ts, nextval(pg_get_serial_sequence(%(queue)s, 'id')) as run_id
+    from unnest(
+        %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
+        %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
+        %(debounce_digests)s::bytea[], %(debounce_keys)s::text[],
+        %(periods)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
+    ) with ordinality as given (
+        event_id, job_id, max_attempts,
+        idempotency_digest, idempotency_key, debounce_digest, debounce_key,
+        period, timeout, key_error, position
+    )
+    join new_event on new_event.id = given.event_id
+),
+-- The first event of this batch with a key stands for the others.
+first_with_key as (
+    select distinct on (job_id, idempotency_digest)
+        *, count(*) over (partition by job_id, idempotency_digest) as events
+    from dispatch
+    where idempotency_digest is not null
+    order by job_id, idempotency_digest, position
+),
+used_key as (
+    insert into {schema}.job_idempotency as kept (job_id, key_digest, key, run_id, first_at, events)
+    select job_id, idempotency_digest, idempotency_key, run_id, {schema}.now(), events
+    from first_with_key
+    order by job_id, idempotency_digest
+    on conflict (job_id, key_digest) do update set events = kept.events + excluded.events
+    returning job_id, key_digest, run_id
+),
+admitted as materialized (
+    select dispatch.*
+    from dispatch
+    left join used_key
+        on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
+    where dispatch.idempotency_digest is null or used_key.run_id = dispatch.run_id
+),
+-- The latest event of this batch with a debounce key stands for the others, under the first one's run id.
+latest_with_key as (
+    select distinct on (job_id, debounce_digest)
+        *,
+        min(run_id) over same_key as first_run_id,
+        count(*) over same_key as events
+    from admitted
+    where debounce_digest is not null and key_error is null
+    window same_key as (partition by job_id, debounce_digest)
+    order by job_id, debounce_digest, ts desc, position desc
+),
+to_enqueue as (
+    select
+        run_id, job_id, event_id, ts, max_attempts, key_error is not null as dead,
+        {schema}.now() as run_at, null::timestamptz as run_by,
+        null::bytea as debounce_digest, null::text as debounce_key, 1 as events
+    from admitted
+    where debounce_digest is null or key_error is not null
+    union all
+    select
+        first_run_id, job_id, event_id, ts, max_attempts, false,
+        {schema}.now() + least(period, timeout), {schema}.now() + timeout,
+        debounce_digest, debounce_key, events
+    from latest_with_key
+),
+enqueued as (
+    insert into {schema}.job_queue as kept (
+        id, job_id, event_id, event_ts, state, enqueued_at, run_at, run_by,
+        debounce_digest, debounce_key, events, max_attempts, finished_at
+    )
+    select
+        run_id, job_id, event_id, ts, case when dead then 'failed' else 'pending' end,
+        {schema}.now(), run_at, run_by,
+        debounce_digest, debounce_key, events, max_attempts, case when dead then {schema}.now() end
+    from to_enqueue
+    order by job_id, debounce_digest, run_id
+    on conflict (job_id, debounce_digest)
+        where state = 'pending' and first_claimed_at is null and debounce_digest is not null
+    -- An older event that arrives late neither replaces nor postpones.
+    do update set
+        event_id = case when excluded.event_ts >= kept.event_ts then excluded.event_id else kept.event_id end,
+        event_ts = greatest(kept.event_ts, excluded.event_ts),
+        run_at = case
+            when excluded.event_ts >= kept.event_ts
+                then least(greatest(kept.run_at, excluded.run_at), kept.run_by)
+            else kept.run_at
+        end,
+        max_attempts = excluded.max_attempts,
+        events = kept.events + excluded.events
+    returning id, job_id, debounce_digest, run_at
+),
+dead_letter as (
+    insert into {schema}.job_dead_letter (run_id, job_id, reason, message, died_at)
+    select run_id, job_id, 'key-error', key_error, {schema}.now()
+    from admitted
+    where key_error is not null
+)
+select
+    dispatch.position,
+    case
+        when admitted.run_id is null then 'duplicate'
+        when admitted.key_error is not null then 'dead-letter'
+        when enqueued.id <> dispatch.run_id then 'coalesced'
+        else 'enqueued'
+    end as outcome,
+    coalesce(enqueued.id, admitted.run_id, used_key.run_id) as run_id,
+    dispatch.run_id as allotted_run_id,
+    coalesce(enqueued.run_at, {schema}.now()) as run_at
+from dispatch
+left join admitted on admitted.run_id = dispatch.run_id
+left join used_key on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
+left join enqueued
+    on enqueued.job_id = admitted.job_id and enqueued.debounce_digest = admitted.debounce_digest
+order by dispatch.position

@@ -6,7 +6,7 @@ A code is never reused and never changes its meaning. `JS1xx` is syntax, `JS2xx`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -79,6 +79,11 @@ def one_line(found: Diagnostic) -> str:
     return f"{place}: {found.severity.value}[{found.code}]: {found.message}"
 
 
+def in_order(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return findings in the order everything shows them: by file, by place, by code."""
+    return tuple(sorted(findings, key=lambda found: (found.source.name, found.span, found.code)))
+
+
 def _table(*rules: Rule) -> dict[str, Rule]:
     return {rule.code: rule for rule in rules}
 
@@ -89,8 +94,52 @@ RULES: dict[str, Rule] = _table(
     # JS101-JS139 key templates
     # JS140-JS149 conditions
     # JS150-JS169 files: YAML and JSON
+    Rule("JS150", "unreadable-file"),
+    Rule("JS151", "not-utf-8"),
+    Rule("JS152", "too-large"),
+    Rule("JS153", "too-deep"),
+    Rule("JS154", "too-many-aliases"),
+    Rule("JS155", "empty-file"),
+    Rule("JS156", "invalid-yaml"),
+    Rule("JS157", "tab-indentation"),
+    Rule("JS158", "invalid-json"),
+    Rule("JS159", "duplicate-key"),
+    Rule("JS160", "key-not-text"),
+    Rule("JS161", "merge-key"),
+    Rule("JS162", "unknown-tag"),
+    Rule("JS163", "several-documents"),
+    Rule("JS164", "undefined-alias"),
+    Rule("JS165", "forbidden-character"),
+    Rule("JS166", "number-out-of-range"),
+    Rule("JS167", "no-files"),
     # JS170-JS179 durations, JS180-JS189 cron schedules
     # JS2xx names and types
     # JS3xx the shape of a spec
+    Rule("JS301", "unknown-field"),
+    Rule("JS302", "missing-field"),
+    Rule("JS303", "wrong-type"),
+    Rule("JS304", "unknown-choice"),
+    Rule("JS305", "out-of-range"),
+    Rule("JS306", "too-many-items"),
+    Rule("JS307", "empty-text"),
+    Rule("JS308", "text-too-long"),
+    Rule("JS309", "duplicate-job-id"),
+    Rule("JS310", "duplicate-trigger"),
+    Rule("JS311", "trigger-of-no-kind"),
+    Rule("JS312", "trigger-of-two-kinds"),
+    Rule("JS313", "no-job"),
+    Rule("JS314", "scope-without-key"),
+    Rule("JS315", "field-of-other-trigger"),
+    Rule("JS316", "not-a-handler"),
     # JS4xx meaning and traps
+    Rule("JS400", "debounce-timeout-below-period"),
+    Rule("JS401", "rate-limit-overwritten"),
+    Rule("JS402", "batch-conflict"),
+    Rule("JS403", "call-in-cancellation"),
+    Rule("JS404", "cron-never-fires"),
+    Rule("JS405", "cron-at-clock-change", Severity.WARNING),
+    Rule("JS406", "copied-job", Severity.WARNING),
+    Rule("JS407", "cancels-every-run", Severity.WARNING),
+    Rule("JS408", "no-trigger", Severity.WARNING),
+    Rule("JS409", "concurrency-of-nothing", Severity.WARNING),
 )

@@ -1,0 +1,36 @@
+"""Files to trees of located values: YAML 1.2 core and JSON.
+
+`read_sources` finds and reads files, `load` turns one text into a tree of nodes. Each node knows
+where it stands, and a text node also where each of its characters stands. Nothing in a file is
+ever constructed or run, and no input raises: whatever is wrong with it is a diagnostic.
+"""
+
+from __future__ import annotations
+
+from jobspec.load.comments import Comment, comments
+from jobspec.load.files import read_sources
+from jobspec.load.nodes import (
+    Entry,
+    Loaded,
+    MappingNode,
+    Node,
+    ScalarNode,
+    ScalarValue,
+    SequenceNode,
+)
+from jobspec.load.reader import load, load_text
+
+__all__ = [
+    "Comment",
+    "Entry",
+    "Loaded",
+    "MappingNode",
+    "Node",
+    "ScalarNode",
+    "ScalarValue",
+    "SequenceNode",
+    "comments",
+    "load",
+    "load_text",
+    "read_sources",
+]

@@ -1,0 +1,129 @@
+"""From what a person names on the command line to texts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobspec.diagnostics import Diagnostic
+from jobspec.load.findings import finding
+from jobspec.load.limits import MAX_SIZE
+from jobspec.source import Source, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+STANDARD_INPUT = "<stdin>"
+_SKIPPED = frozenset({"node_modules", "__pycache__"})
+
+
+def read_sources(arguments: Sequence[str | Path]) -> Iterator[Source | Diagnostic]:
+    """Yield the text of every file that `arguments` name, or what is wrong with it.
+
+    An argument is a file of any name; a directory, searched recursively for `*.yaml`, `*.yml` and
+    `*.json` in sorted order, without hidden files, hidden directories, `node_modules`,
+    `__pycache__`, virtual environments, and links to directories; a glob, where `**` goes through
+    directories; or `-`, standard input. A file named twice is read once. A byte order mark is
+    dropped; line breaks stay as they are.
+    """
+    seen: set[str] = set()
+    for argument in arguments:
+        for found in _expanded(str(argument)):
+            if isinstance(found, Diagnostic):
+                yield found
+            elif (identity := _identity(found)) not in seen:
+                seen.add(identity)
+                yield _read(found)
+
+
+def _identity(name: str) -> str:
+    return name if name == "-" else os.path.realpath(name)
+
+
+def _expanded(argument: str) -> Iterator[str | Diagnostic]:
+    """Yield the names of the files of one argument."""
+    if argument == "-" or not (Path(argument).is_dir() or has_magic(argument)):
+        yield argument
+        return
+    # glob and not Path.glob: an argument may be absolute, and `**` must not enter hidden folders
+    is_named = Path(argument).exists()
+    names = [argument] if is_named else sorted(glob(argument, recursive=True))  # noqa: PTH207
+    found = [name for start in names for name in _files_of(start)]
+    yield from found
+    if not found:
+        yield _problem(
+            "JS167",
+            argument,
+            "no spec file is here",
+            "name a file, or a directory with `.yaml`, `.yml` or `.json` files",
+        )
+
+
+def _files_of(start: str) -> Iterator[str | Diagnostic]:
+    if not Path(start).is_dir():
+        yield start
+        return
+    unreadable: list[OSError] = []
+    for folder, folders, files in os.walk(start, onerror=unreadable.append):
+        folders[:] = sorted(name for name in folders if _is_searched(Path(folder, name)))
+        yield from (
+            str(Path(folder, name))
+            for name in sorted(files)
+            if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
+        )
+    yield from (_refused(str(problem.filename), problem) for problem in unreadable)
+
+
+def _is_searched(folder: Path) -> bool:
+    is_hidden = folder.name.startswith(".") or folder.name in _SKIPPED
+    return not is_hidden and not (folder / "pyvenv.cfg").exists()
+
+
+def _read(name: str) -> Source | Diagnostic:
+    try:
+        data = _bytes_of(name)
+    except (OSError, ValueError) as problem:  # ValueError: a U+0000 in the name
+        return _refused(name, problem)
+    if len(data) > MAX_SIZE:
+        return _problem(
+            "JS152", name, f"this file is larger than {MAX_SIZE:,} bytes", "split the file"
+        )
+    return _decoded(STANDARD_INPUT if name == "-" else name, data)
+
+
+def _bytes_of(name: str) -> bytes:
+    """Return what a file holds, at most one byte beyond the limit: `/dev/zero` has no end."""
+    if name == "-":
+        return sys.stdin.buffer.read(MAX_SIZE + 1)
+    with Path(name).open("rb") as file:
+        return file.read(MAX_SIZE + 1)
+
+
+def _decoded(name: str, data: bytes) -> Source | Diagnostic:
+    try:
+        return Source(name, data.decode("utf-8").removeprefix("\ufeff"))
+    except UnicodeDecodeError as problem:
+        source = Source(name, data.decode("utf-8", errors="replace"))
+        at = len(data[: problem.start].decode("utf-8"))
+        message = f"byte {problem.start:,} of this file, 0x{data[problem.start]:02x}, is not UTF-8"
+        return finding("JS151", message, source, Span(at, at + 1), "save the file as UTF-8")
+
+
+def _refused(name: str, problem: Exception) -> Diagnostic:
+    if isinstance(problem, FileNotFoundError):
+        return _problem("JS150", name, "there is no such file", "check the path")
+    if isinstance(problem, PermissionError):
+        return _problem("JS150", name, "this file may not be read", "check its permissions")
+    if isinstance(problem, OSError) and problem.strerror:
+        return _problem(
+            "JS150", name, f"this file can't be read: {problem.strerror.lower()}", "check the path"
+        )
+    return _problem("JS150", name, "no file can have this name", "check the path")
+
+
+def _problem(code: str, name: str, message: str, advice: str) -> Diagnostic:
+    return finding(code, message, Source(name, ""), Span(0, 0), advice)

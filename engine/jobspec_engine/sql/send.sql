@@ -23,20 +23,25 @@ new_event as (
     on conflict (id) do nothing
     returning id, ts
 ),
--- Run ids are allotted here, so that an idempotency key can name its run before the run is written.
+-- Run ids are allotted here, so that an idempotency key can name its run before the run is written;
+-- in the order given, since runs that are due at the same time are claimed by id.
 dispatch as materialized (
-    select given.*, new_event.ts, nextval(pg_get_serial_sequence(%(queue)s, 'id')) as run_id
-    from unnest(
-        %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
-        %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
-        %(debounce_digests)s::bytea[], %(debounce_keys)s::text[],
-        %(periods)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
-    ) with ordinality as given (
-        event_id, job_id, max_attempts,
-        idempotency_digest, idempotency_key, debounce_digest, debounce_key,
-        period, timeout, key_error, position
-    )
-    join new_event on new_event.id = given.event_id
+    select in_order.*, nextval(%(run_id_sequence)s::regclass) as run_id
+    from (
+        select given.*, new_event.ts
+        from unnest(
+            %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
+            %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
+            %(debounce_digests)s::bytea[], %(debounce_keys)s::text[],
+            %(periods)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
+        ) with ordinality as given (
+            event_id, job_id, max_attempts,
+            idempotency_digest, idempotency_key, debounce_digest, debounce_key,
+            period, timeout, key_error, position
+        )
+        join new_event on new_event.id = given.event_id
+        order by position
+    ) as in_order
 ),
 -- The first event of this batch with a key stands for the others.
 first_with_key as (

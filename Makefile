@@ -1,0 +1,36 @@
+# Each target makes its own virtual environment first; `make demo` and `make test` need only Python 3.11+.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.jobspec-ready
+
+.PHONY: demo test lint format clean
+
+# The two example jobs on the bundled Postgres: what ran, and why the rest did not.
+demo: $(READY)
+	$(BIN)/jobspec demo
+
+# All tests. Postgres is the bundled one; JOBSPEC_TEST_DSN names another.
+test: $(READY)
+	$(BIN)/pytest -n 2 --dist loadfile
+
+# What a machine can say about the code without running it.
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[engine,dev]'
+	touch $@

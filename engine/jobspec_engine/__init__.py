@@ -1,0 +1,24 @@
+"""The bundled engine: runs compiled jobs on nothing but Postgres."""
+
+from __future__ import annotations
+
+from jobspec_engine.client import AsyncClient, Client
+from jobspec_engine.context import Context
+from jobspec_engine.embedded import EmbeddedPostgres
+from jobspec_engine.engine import Engine
+from jobspec_engine.errors import EngineError
+from jobspec_engine.events import Dispatched, Event, Sent
+from jobspec_engine.worker import Worker
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Context",
+    "Dispatched",
+    "EmbeddedPostgres",
+    "Engine",
+    "EngineError",
+    "Event",
+    "Sent",
+    "Worker",
+]

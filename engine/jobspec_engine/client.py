@@ -1,0 +1,210 @@
+"""Send events from anyone's code, sync and async: an event in, what became of it out."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from jobspec_engine.batch import Prepared, due_now, exchange, needs_transaction, prepare
+from jobspec_engine.coalesce import Coalescer
+from jobspec_engine.database import connection_settings
+from jobspec_engine.events import Event, Sent
+from jobspec_engine.statements import Statements, drive, drive_async, fetch, fetch_async
+from jobspec_engine.target import require_supported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from jobspec import CompiledJobs
+
+
+class Client:
+    """Sends events to the jobs they trigger. Safe to share between threads.
+
+        with Client(jobspec.compile("jobs.yaml"), dsn) as client:
+            sent = client.send("email.send", {"idempotencyKey": "welcome-42"})
+
+    `jobs` decides which runs an event starts and by which keys; `dsn` names the database,
+    `schema` the schema of the engine's tables, `max_connections` how many sends may run at once.
+    """
+
+    def __init__(
+        self,
+        jobs: CompiledJobs,
+        dsn: str,
+        *,
+        schema: str = "jobspec",
+        max_connections: int = 4,
+    ) -> None:
+        require_supported(jobs)
+        self._jobs = jobs
+        self._statements = Statements(schema)
+        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=max_connections,
+            kwargs=connection_settings(dsn, "jobspec client"),
+            open=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._pool.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        self._pool.close()
+
+    def send(
+        self,
+        name: str,
+        data: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002  it is the event's id to everybody
+        ts: int | None = None,
+        connection: Connection[Any] | None = None,
+    ) -> Sent:
+        """Send one event; it is committed when this returns.
+
+        With a `connection` of the caller's the event becomes a part of its transaction: kept and
+        run when that commits, gone without a trace when it rolls back. Raises `EventError` for an
+        event that can't be kept, `psycopg.Error` when the database fails.
+        """
+        return self.send_many([Event(name, data, id, ts)], connection=connection)[0]
+
+    def send_many(
+        self, events: Iterable[Event], *, connection: Connection[Any] | None = None
+    ) -> list[Sent]:
+        """Send events as one: all are kept, or none. Returns what became of each, in order."""
+        batch = [prepare(event, self._jobs) for event in events]
+        if connection is not None:
+            return self._send(connection, batch)
+        with self._pool.connection() as own:
+            sent = self._send(own, batch, wake=False)
+            if due_now(sent):
+                with suppress(psycopg.OperationalError):  # committed already; polling finds the run
+                    fetch(own, self._statements.wake())
+            return sent
+
+    def _send(
+        self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True
+    ) -> list[Sent]:
+        together = connection.transaction() if needs_transaction(batch) else nullcontext()
+        with together:
+            sent = drive(connection, exchange(batch, self._statements))
+        if wake and due_now(sent):
+            fetch(connection, self._statements.wake())
+        return sent
+
+
+class AsyncClient:
+    """Sends events from async code. Concurrent sends share a statement and its commit.
+
+        async with AsyncClient(jobspec.compile("jobs.yaml"), dsn) as client:
+            sent = await client.send("email.send", {"idempotencyKey": "welcome-42"})
+
+    Takes what `Client` takes. Each call returns when its own event is committed; a bad event among
+    concurrent ones fails alone.
+    """
+
+    def __init__(
+        self,
+        jobs: CompiledJobs,
+        dsn: str,
+        *,
+        schema: str = "jobspec",
+        max_connections: int = 4,
+    ) -> None:
+        require_supported(jobs)
+        self._jobs = jobs
+        self._statements = Statements(schema)
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=max_connections,
+            kwargs=connection_settings(dsn, "jobspec client"),
+            open=False,
+        )
+        self._single = Coalescer(self._send_own, after=self._wake)
+        self._due = False
+
+    async def __aenter__(self) -> Self:
+        await self._pool.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish the sends on their way and close the client's connections."""
+        await self._single.join()
+        await self._pool.close()
+
+    async def send(
+        self,
+        name: str,
+        data: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002  it is the event's id to everybody
+        ts: int | None = None,
+        connection: AsyncConnection[Any] | None = None,
+    ) -> Sent:
+        """Send one event; it is committed when this returns. As `Client.send`."""
+        prepared = prepare(Event(name, data, id, ts), self._jobs)
+        if connection is None:
+            return await self._single(prepared)
+        return (await self._send(connection, [prepared]))[0]
+
+    async def send_many(
+        self, events: Iterable[Event], *, connection: AsyncConnection[Any] | None = None
+    ) -> list[Sent]:
+        """Send events as one: all are kept, or none. As `Client.send_many`."""
+        batch = [prepare(event, self._jobs) for event in events]
+        if connection is not None:
+            return await self._send(connection, batch)
+        sent = await self._send_own(batch)
+        await self._wake()
+        return sent
+
+    async def _send_own(self, batch: Sequence[Prepared]) -> list[Sent]:
+        async with self._pool.connection() as own:
+            sent = await self._send(own, batch, wake=False)
+        self._due = self._due or due_now(sent)
+        return sent
+
+    async def _wake(self) -> None:
+        """Wake sleeping workers, once for all that was committed since the last time."""
+        if not self._due:
+            return
+        self._due = False
+        with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
+            async with self._pool.connection() as own:
+                await fetch_async(own, self._statements.wake())
+
+    async def _send(
+        self, connection: AsyncConnection[Any], batch: Sequence[Prepared], *, wake: bool = True
+    ) -> list[Sent]:
+        together = connection.transaction() if needs_transaction(batch) else nullcontext()
+        async with together:
+            sent = await drive_async(connection, exchange(batch, self._statements))
+        if wake and due_now(sent):
+            await fetch_async(connection, self._statements.wake())
+        return sent

@@ -1,0 +1,91 @@
+"""Many small calls as few large ones: while one batch is on its way, the next collects."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from psycopg import OperationalError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Coalescer(Generic[Item, Result]):
+    """Hand single items to `flush` in batches, and each its own result back.
+
+    `after` runs behind each batch, when its callers have been answered.
+
+    Nothing waits for a batch to fill: an item that finds no batch on its way leaves at once, with
+    those handed in during the same turn of the event loop. A failed batch of several items is
+    flushed again one by one, so that a bad item fails alone: `flush` must be all or nothing. When
+    the database itself fails, all of the batch fail.
+    """
+
+    def __init__(
+        self,
+        flush: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        after: Callable[[], Awaitable[None]] | None = None,
+        limit: int = 1000,
+    ) -> None:
+        self._flush = flush
+        self._after = after
+        self._limit = limit
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def __call__(self, item: Item) -> Result:
+        """Return the result of `item`, or raise what flushing it raised."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
+        if self._running is None:
+            self._running = asyncio.create_task(self._drain())
+        return await result
+
+    async def join(self) -> None:
+        """Wait until everything that was handed in is settled."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._waiting[: self._limit]
+                del self._waiting[: self._limit]
+                await self._settle(batch)
+                if self._after is not None:
+                    await self._after()
+        finally:
+            self._running = None
+
+    async def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await self._flush([item for item, _ in batch])
+        except OperationalError as error:  # the database failed for all of them alike
+            _fail(batch, error)
+            return
+        except Exception as error:  # noqa: BLE001  the callers raise it
+            if len(batch) == 1:
+                _fail(batch, error)
+                return
+            for entry in batch:
+                await self._settle([entry])
+            return
+        except BaseException as stopped:
+            _fail(batch + self._waiting, stopped)
+            self._waiting.clear()
+            raise
+        for (_, result), value in zip(batch, results, strict=True):
+            if not result.done():
+                result.set_result(value)
+
+
+def _fail(batch: list[tuple[Item, asyncio.Future[Result]]], error: BaseException) -> None:
+    """Fail all results of a batch whose callers still wait for them."""
+    for _, result in batch:
+        if not result.done():
+            result.set_exception(error)

@@ -1,0 +1,98 @@
+"""An event and the compiled jobs: the runs it is to start.
+
+Keys are resolved here, in the sender's process; what they decide is decided by constraints, in
+`send.sql`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
+
+    from jobspec import CompiledJob, CompiledJobs, KeyTemplate
+    from jobspec_engine.events import Encoded
+
+
+class Dispatch(NamedTuple):
+    """One event for one job: a row of `send.sql`'s second input, in the order of its columns."""
+
+    event_id: str
+    job_id: str
+    max_attempts: int
+    idempotency_digest: bytes | None = None
+    idempotency_key: str | None = None
+    debounce_digest: bytes | None = None
+    debounce_key: str | None = None
+    period: timedelta | None = None
+    timeout: timedelta | None = None
+    key_error: str | None = None
+
+
+def dispatch(event: Encoded, data: Mapping[str, object], jobs: CompiledJobs) -> Iterator[Dispatch]:
+    """Yield a row for each job that the event triggers.
+
+    Raises `EventError` where a key's value is not JSON.
+    """
+    scope = {"name": event.name, "data": data}
+    for job in jobs.for_event(event.name):
+        yield _dispatch_to(job, event.id, scope)
+
+
+def _dispatch_to(job: CompiledJob, event_id: str, scope: Mapping[str, object]) -> Dispatch:
+    row = Dispatch(event_id, job.id, job.retries + 1)
+    if job.idempotency is not None:
+        row = _with_idempotency(row, job.idempotency.key, scope)
+    if job.debounce is not None:
+        debounce = job.debounce
+        row = _with_debounce(row, debounce.key, scope)._replace(
+            period=debounce.period, timeout=debounce.timeout
+        )
+    return row
+
+
+def _with_idempotency(
+    row: Dispatch, template: KeyTemplate, scope: Mapping[str, object]
+) -> Dispatch:
+    """Deduplicate by the key. With outcome `absent` the option does not apply (keys.jsonl)."""
+    key = template.resolve(scope)
+    if key.outcome == "error":
+        return row._replace(key_error=_unresolved("idempotency", template))
+    if key.outcome == "absent":
+        return row
+    return row._replace(idempotency_digest=digest(key.text), idempotency_key=readable(key.text))
+
+
+def _with_debounce(
+    row: Dispatch, template: KeyTemplate | None, scope: Mapping[str, object]
+) -> Dispatch:
+    """Debounce by the key's text, also of an `absent` one (keys.jsonl); without a key, the job."""
+    if template is None:
+        return row._replace(debounce_digest=digest(""), debounce_key="")
+    key = template.resolve(scope)
+    if key.outcome == "error":
+        return row._replace(key_error=row.key_error or _unresolved("debounce", template))
+    return row._replace(debounce_digest=digest(key.text), debounce_key=readable(key.text))
+
+
+def _unresolved(option: str, template: KeyTemplate) -> str:
+    return f"the {option} key `{template.text}` adds values that can't be added for this event"
+
+
+def digest(key: str) -> bytes:
+    """Return what constraints compare: the SHA-256 of a key's UTF-8, whatever its length."""
+    return sha256(key.encode()).digest()
+
+
+def readable(key: str) -> str:
+    """Return a key as text for people, U+0000 shown as U+2400: Postgres can't keep it in text."""
+    return key.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def columns(rows: Iterable[tuple[object, ...]], width: int) -> list[list[object]]:
+    """Turn rows into columns, as `unnest` takes them; `width` of them, even of no row."""
+    turned = [list(column) for column in zip(*rows, strict=True)]
+    return turned or [[] for _ in range(width)]

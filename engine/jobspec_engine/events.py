@@ -1,0 +1,117 @@
+"""Events as they are sent, and what became of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from jobspec import EventError
+from jobspec_engine.payload import encode, is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+Outcome = Literal["enqueued", "duplicate", "coalesced", "dead-letter"]
+
+MAX_ID_BYTES = 255
+MAX_NAME_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    `data` is a JSON object. `id` deduplicates the event itself: an id that was sent before starts
+    nothing again; without one the event gets its own. `ts` says when it happened, in milliseconds
+    since 1970; without it that is the moment it arrives.
+    """
+
+    name: str
+    data: Mapping[str, object]
+    id: str | None = None
+    ts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An event checked and ready for the database: its id set, its data JSON text."""
+
+    id: str
+    name: str
+    data: str
+    ts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What became of an event for one job it triggers.
+
+    | outcome | what happened | `run_id` | `run_at` |
+    |---|---|---|---|
+    | `enqueued` | it made a run | that run | when it is due |
+    | `duplicate` | its key, or the event itself, was used before | the run of then | |
+    | `coalesced` | it joined a pending debounced run | that run | when that is due now |
+    | `dead-letter` | its key can't be resolved | the dead run | |
+
+    `reason` says why, for a `dead-letter`. `run_id` is None only for a `duplicate` of an event that
+    became a part of another event's run.
+    """
+
+    job_id: str
+    outcome: Outcome
+    run_id: int | None
+    run_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of an event: one entry for each job that it triggers."""
+
+    event_id: str
+    jobs: tuple[Dispatched, ...]
+
+
+def encode_event(event: Event) -> Encoded:
+    """Check an event and make it ready for the database.
+
+    Raises `EventError` for what can't be kept: a name or an id that is empty, too long or holds
+    U+0000 or half a surrogate pair, data that is not a JSON object.
+    """
+    if not is_object(event.data):
+        raise EventError(f"event data must be an object, not {type(event.data).__name__}")
+    if event.ts is not None and (type(event.ts) is not int or not 0 <= event.ts < 1 << 63):
+        raise EventError(
+            "event ts must be milliseconds since 1970, a whole number from 0 to 2^63-1"
+        )
+    return Encoded(
+        id=new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
+        name=_text("name", event.name, MAX_NAME_BYTES),
+        data=encode(event.data, "event.data", EventError),
+        ts=event.ts,
+    )
+
+
+def new_id() -> str:
+    """Return a new event id: a version 7 UUID, whose time order keeps index pages full."""
+    value = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10))
+    value = value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _text(what: str, value: object, max_bytes: int) -> str:
+    if not isinstance(value, str):
+        raise EventError(f"event {what} must be text, not {type(value).__name__}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise EventError(f"event {what} holds half a surrogate pair, which is not text") from None
+    if not 1 <= size <= max_bytes:
+        raise EventError(f"event {what} must have 1 to {max_bytes} bytes, this has {size}")
+    if "\0" in value:
+        raise EventError(f"event {what} holds U+0000, which Postgres can't keep in text")
+    return value

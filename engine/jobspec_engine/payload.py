@@ -1,0 +1,79 @@
+"""Values to JSON text that Postgres keeps, and a word about what can't become any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+
+def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Tell whether a value is what JSON calls an object."""
+    return isinstance(value, Mapping)
+
+
+def is_array(value: object) -> TypeGuard[Sequence[object]]:
+    """Tell whether a value is what JSON calls an array."""
+    return isinstance(value, list | tuple)
+
+
+def _as_dict(value: object) -> dict[object, object]:
+    if is_object(value):
+        return dict(value)
+    raise TypeError(f"a value of type {type(value).__name__} is not JSON")
+
+
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=_as_dict).encode
+
+
+def encode(value: object, name: str, error: type[ValueError]) -> str:
+    """Return `value` as JSON text in ASCII, in which U+0000 and lone surrogates are escapes.
+
+    Raises `error`, with the place of the fault below `name`, for what is not JSON: keys that are
+    not text, nan and infinities, cycles, other types, nesting too deep for the encoder.
+    """
+    try:
+        text = _encode(value)
+    except (TypeError, ValueError):
+        raise error(_fault(value, name)) from None
+    except RecursionError:
+        raise error(f"{name} is nested too deeply") from None
+    if not _keys_are_text(value):
+        raise error(_fault(value, name))
+    return text
+
+
+def _keys_are_text(value: object) -> bool:
+    """Tell whether all keys are text: the encoder converts others. `value` has no cycles."""
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if is_object(item):
+            if not all(isinstance(key, str) for key in item):
+                return False
+            todo.extend(item.values())
+        elif is_array(item):
+            todo.extend(item)
+    return True
+
+
+def _fault(value: object, name: str) -> str:
+    """Say what in `value` is not JSON, and where. Only called when something is."""
+    todo: list[tuple[str, object, tuple[int, ...]]] = [(name, value, ())]
+    while todo:
+        path, item, parents = todo.pop()
+        if id(item) in parents:
+            return f"{path} contains itself"
+        inner = (*parents, id(item))
+        if is_object(item):
+            for key, child in item.items():
+                if not isinstance(key, str):
+                    return f"{path} has a key that is not text but {type(key).__name__}"
+                todo.append((f"{path}.{key}", child, inner))
+        elif is_array(item):
+            todo.extend((f"{path}[{i}]", child, inner) for i, child in enumerate(item))
+        elif isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
+            return f"{path} is {item}, which is not JSON"
+        elif not isinstance(item, str | int | float | bool | None):
+            return f"{path} is of type {type(item).__name__}, which is not JSON"
+    return f"{name} is not JSON"

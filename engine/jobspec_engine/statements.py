@@ -1,0 +1,280 @@
+"""The SQL files by name: one typed function a statement.
+
+A function returns a `Call`, which says what to execute and what its rows are; `fetch` and
+`fetch_async` execute it. So each statement is written once, for sync and async code alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from psycopg import AsyncConnection, Connection, sql
+from psycopg.rows import tuple_row
+
+from jobspec_engine.dispatch import Dispatch, columns
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from jobspec_engine.events import Encoded
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+# A few statements that belong together, each decided by the rows of those before.
+Steps = Generator["Call[Any]", list[Any], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row]):
+    """A statement with its parameters; `row` makes a typed row of what comes back."""
+
+    query: bytes
+    params: Mapping[str, object]
+    row: Callable[[Sequence[Any]], Row]
+
+
+def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
+    """Execute a statement and return its rows, whatever row factory the connection has."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        cursor.execute(call.query, call.params)
+        return [call.row(row) for row in cursor] if cursor.description else []
+
+
+async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
+    """Execute a statement and return its rows, whatever row factory the connection has."""
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(call.query, call.params)
+        return [call.row(row) for row in await cursor.fetchall()] if cursor.description else []
+
+
+def drive(connection: Connection[Any], steps: Steps[Result]) -> Result:
+    """Execute what a generator yields, send it the rows, and return its result."""
+    try:
+        call = next(steps)
+        while True:
+            call = steps.send(fetch(connection, call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
+async def drive_async(connection: AsyncConnection[Any], steps: Steps[Result]) -> Result:
+    """Execute what a generator yields, send it the rows, and return its result."""
+    try:
+        call = next(steps)
+        while True:
+            call = steps.send(await fetch_async(connection, call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
+class SentRow(NamedTuple):
+    """What became of one dispatch."""
+
+    position: int
+    outcome: Any
+    run_id: int
+    allotted_run_id: int
+    run_at: datetime
+
+
+class KnownRow(NamedTuple):
+    """The run that an event made which was sent before."""
+
+    event_id: str
+    job_id: str
+    run_id: int
+    run_at: datetime
+
+
+class Claimed(NamedTuple):
+    """A run that this worker holds, with its event."""
+
+    run_id: int
+    job_id: str
+    attempt: int
+    max_attempts: int
+    event_id: str
+    event_name: str
+    event_data: str
+    event_ts: int
+
+
+class Held(NamedTuple):
+    """What fences every write of a worker."""
+
+    run_id: int
+    lease_token: UUID
+
+
+class Completion(NamedTuple):
+    """The end of a run with success; `result` is JSON text."""
+
+    run_id: int
+    lease_token: UUID
+    result: str
+
+
+class Failure(NamedTuple):
+    """The end of an attempt without success: a retry after `delay`, or the dead letters if None."""
+
+    run_id: int
+    lease_token: UUID
+    delay: timedelta | None
+    reason: str
+    message: str
+    error: str
+
+
+class Reclaimed(NamedTuple):
+    """A run whose lease ran out, and the state it is in now."""
+
+    run_id: int
+    state: str
+
+
+class RunRow(NamedTuple):
+    """A run as people look at it."""
+
+    run_id: int
+    job_id: str
+    state: str
+    attempt: int
+    max_attempts: int
+    events: int
+    event_id: str
+    enqueued_at: datetime
+    run_at: datetime
+    finished_at: datetime | None
+    reason: str | None
+    message: str | None
+
+
+def _first(row: Sequence[Any]) -> Any:
+    return row[0]
+
+
+class Statements:
+    """The statements, for the tables of one schema."""
+
+    def __init__(self, schema: str = "jobspec") -> None:
+        self.schema = schema
+        self.channel = f"{schema}.wake"
+
+    @cached_property
+    def _queries(self) -> dict[str, bytes]:
+        quoted = sql.Identifier(self.schema).as_bytes()
+        return {
+            file.name.removesuffix(".sql"): file.read_bytes().replace(b"{schema}", quoted)
+            for file in files("jobspec_engine").joinpath("sql").iterdir()
+            if file.name.endswith(".sql")
+        }
+
+    def _call(self, name: str, row: Callable[[Sequence[Any]], Row], **params: object) -> Call[Row]:
+        return Call(self._queries[name], params, row)
+
+    def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
+        """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
+        given = columns(((e.id, e.name, e.data, e.ts) for e in events), 4)
+        rows = columns(dispatches, len(Dispatch._fields))
+        return self._call(
+            "send",
+            SentRow._make,
+            run_id_sequence=f"{sql.Identifier(self.schema).as_string()}.job_queue_id_seq",
+            **dict(zip(("event_ids", "event_names", "event_data", "event_ts"), given, strict=True)),
+            **dict(zip(_DISPATCH_PARAMETERS, rows, strict=True)),
+        )
+
+    def runs_of_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
+        """Find the runs of events that were sent before."""
+        return self._call("runs_of_events", KnownRow._make, event_ids=list(event_ids))
+
+    def point_idempotency(self, moved: Iterable[tuple[str, bytes, int]]) -> Call[None]:
+        """Let idempotency keys (job id, digest) name another run."""
+        job_ids, digests, run_ids = columns(moved, 3)
+        return self._call(
+            "point_idempotency", lambda _: None, job_ids=job_ids, digests=digests, run_ids=run_ids
+        )
+
+    def wake(self) -> Call[None]:
+        """Wake the workers that sleep."""
+        return self._call("wake", lambda _: None, channel=self.channel)
+
+    def claim(
+        self, job_ids: Sequence[str], limit: int, lease: timedelta, lease_token: UUID, worker: str
+    ) -> Call[Claimed]:
+        """Take runs that are due, at most `limit`, under a lease."""
+        return self._call(
+            "claim",
+            Claimed._make,
+            job_ids=list(job_ids),
+            limit=limit,
+            lease=lease,
+            lease_token=lease_token,
+            worker=worker,
+        )
+
+    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[int]:
+        """Extend leases: the ids of the runs that are still held."""
+        return self._fenced("heartbeat", held, lease=lease)
+
+    def release(self, held: Iterable[Held]) -> Call[int]:
+        """Give runs back, their attempt not used up: the ids of the runs that were still held."""
+        return self._fenced("release", held)
+
+    def complete(self, completions: Iterable[Completion]) -> Call[int]:
+        """End runs with success: the ids of the runs that were still held."""
+        run_ids, tokens, results = columns(completions, 3)
+        return self._call("complete", _first, run_ids=run_ids, lease_tokens=tokens, results=results)
+
+    def fail(self, failures: Iterable[Failure]) -> Call[int]:
+        """End attempts without success: the ids of the runs that were still held."""
+        run_ids, tokens, delays, reasons, messages, errors = columns(failures, 6)
+        return self._call(
+            "fail",
+            _first,
+            run_ids=run_ids,
+            lease_tokens=tokens,
+            delays=delays,
+            reasons=reasons,
+            messages=messages,
+            errors=errors,
+        )
+
+    def reclaim(self, max_refunds: int, limit: int) -> Call[Reclaimed]:
+        """Make runs ready again whose lease ran out, at most `limit`."""
+        return self._call("reclaim", Reclaimed._make, max_refunds=max_refunds, limit=limit)
+
+    def next_due(self, job_ids: Sequence[str]) -> Call[float | None]:
+        """Tell in how many seconds the next pending run is due; None when there is none."""
+        return self._call("next_due", _first, job_ids=list(job_ids))
+
+    def runs(self, job_id: str | None, state: str | None, limit: int) -> Call[RunRow]:
+        """List the newest runs."""
+        return self._call("runs", RunRow._make, job_id=job_id, state=state, limit=limit)
+
+    def _fenced(self, name: str, held: Iterable[Held], **params: object) -> Call[int]:
+        run_ids, tokens = columns(held, 2)
+        return self._call(name, _first, run_ids=run_ids, lease_tokens=tokens, **params)
+
+
+# The parameters of send.sql that hold the columns of Dispatch, in its order.
+_DISPATCH_PARAMETERS = (
+    "dispatch_event_ids",
+    "job_ids",
+    "max_attempts",
+    "idempotency_digests",
+    "idempotency_keys",
+    "debounce_digests",
+    "debounce_keys",
+    "periods",
+    "timeouts",
+    "key_errors",
+)

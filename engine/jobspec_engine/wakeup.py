@@ -1,0 +1,30 @@
+"""LISTEN for the wake-ups that senders give after their commit. Polling is the floor under it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from jobspec_engine.database import connection_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+
+async def listen(dsn: str, channel: str, on_wake: Callable[[], None]) -> None:
+    """Call `on_wake` at every wake-up, and once at the start for what came before.
+
+    Runs until it is cancelled. Raises `psycopg.OperationalError` when the connection is lost.
+    """
+    settings = connection_settings(dsn, "jobspec wake-ups")
+    connection: AsyncConnection[Any]
+    async with await psycopg.AsyncConnection.connect(dsn, **settings) as connection:  # type: ignore[arg-type]
+        await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        on_wake()
+        async for _ in connection.notifies():
+            on_wake()

@@ -1,0 +1,274 @@
+"""The loop that runs runs: claim, run, record, reclaim, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID, uuid4
+
+from psycopg import AsyncConnection, OperationalError
+from psycopg_pool import AsyncConnectionPool
+from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type
+from tenacity.wait import wait_random_exponential
+
+from jobspec_engine.attempt import Handlers, attempt
+from jobspec_engine.coalesce import Coalescer
+from jobspec_engine.database import connection_settings
+from jobspec_engine.handlers import load_handlers
+from jobspec_engine.leases import LeaseKeeper
+from jobspec_engine.statements import (
+    Call,
+    Claimed,
+    Completion,
+    Failure,
+    Held,
+    Statements,
+    fetch_async,
+)
+from jobspec_engine.target import require_supported
+from jobspec_engine.wakeup import listen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobspec import CompiledJobs
+
+log = logging.getLogger(__name__)
+
+Row = TypeVar("Row")
+
+# How many runs one reclaim makes ready; the next follows at once while there are more.
+_RECLAIM_BATCH = 500
+
+
+class Worker:
+    """Runs the runs of some jobs, at most `concurrency` at a time.
+
+    A run is held under a `lease` that is renewed while its handler runs; when this process dies,
+    another worker makes the run ready again once the lease has run out, within one `poll`. The
+    attempt is given back `max_refunds` times, and used up after that, so that a run which kills its
+    workers ends.
+
+    Raises `HandlerError` for a handler that can't be imported, `UnsupportedOptionError` for an
+    option that the engine can't honour.
+    """
+
+    def __init__(
+        self,
+        jobs: CompiledJobs,
+        dsn: str,
+        *,
+        schema: str = "jobspec",
+        concurrency: int = 100,
+        lease: timedelta = timedelta(seconds=30),
+        poll: timedelta = timedelta(seconds=1),
+        max_refunds: int = 5,
+        name: str | None = None,
+    ) -> None:
+        require_supported(jobs)
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._job_ids = tuple(jobs)
+        self._handlers = Handlers(
+            load_handlers(jobs), ThreadPoolExecutor(concurrency, "jobspec handler")
+        )
+        self._dsn = dsn
+        self._statements = Statements(schema)
+        self._concurrency = concurrency
+        self._lease = lease
+        self._poll = poll
+        self._max_refunds = max_refunds
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=3,  # a claim, a record and a reclaim at once
+            kwargs=connection_settings(dsn, "jobspec worker"),
+            open=False,
+        )
+        self._complete = Coalescer(self._flush_completions)
+        self._fail = Coalescer(self._flush_failures)
+        self._release = Coalescer(self._flush_releases)
+        self._keeper = LeaseKeeper(dsn, self._statements, lease, self._lost_elsewhere)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._in_handler: dict[int, asyncio.Task[None]] = {}
+        self._lost: set[int] = set()
+        self._nudge = asyncio.Event()
+        self._stopping = False
+        self._hurried = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Run runs until `stop` is called and the running ones have ended. Once a worker.
+
+        With `until_idle` return as soon as no run is due and none is running: for tests and demos.
+        """
+        self._loop = asyncio.get_running_loop()
+        try:
+            async with self._pool, asyncio.TaskGroup() as group:
+                with self._keeper:
+                    await self._work(group, until_idle=until_idle)
+        finally:
+            self._handlers.threads.shutdown(wait=False)
+
+    def stop(self, *, now: bool = False) -> None:
+        """Claim nothing more, and let the running runs end; with `now` give them back instead.
+
+        A run that is given back is ready at once, its attempt not used up. A sync handler can't be
+        interrupted: it goes on in its thread, and what it returns is not recorded.
+        """
+        self._stopping = True
+        self._nudge.set()
+        if now:
+            self._hurried = True
+            for task in self._in_handler.values():
+                task.cancel()
+
+    async def _work(self, group: asyncio.TaskGroup, *, until_idle: bool) -> None:
+        await self._reclaim()
+        background = [] if until_idle else [self._reclaim_loop(), self._listen_loop()]
+        helpers = [group.create_task(helper) for helper in background]
+        await self._claim_loop(group, until_idle=until_idle)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        for helper in helpers:
+            helper.cancel()
+
+    async def _claim_loop(self, group: asyncio.TaskGroup, *, until_idle: bool) -> None:
+        while not self._stopping:
+            self._nudge.clear()
+            free = self._concurrency - len(self._tasks)
+            claimed = await self._claim(group, free) if free else 0
+            if until_idle and not claimed and not self._tasks:
+                return
+            if claimed == free or until_idle:
+                await self._nudge.wait()  # for a slot
+            else:
+                await self._nudged_within(await self._until_next_due())
+
+    async def _claim(self, group: asyncio.TaskGroup, limit: int) -> int:
+        """Claim runs and start their attempts; return how many."""
+        lease_token = uuid4()
+        claimed = await self._persist(
+            self._statements.claim(self._job_ids, limit, self._lease, lease_token, self.name)
+        )
+        for run in claimed:
+            self._keeper.hold(run.run_id, lease_token)
+            task = group.create_task(self._run(run, lease_token))
+            self._in_handler[run.run_id] = task
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        return len(claimed)
+
+    async def _run(self, run: Claimed, lease_token: UUID) -> None:
+        """Take one run from its claim to what is recorded of it."""
+        try:
+            ended = await attempt(run, lease_token, self._handlers)
+        except asyncio.CancelledError:
+            if run.run_id not in self._lost:
+                await self._give_back(Held(run.run_id, lease_token))
+            raise
+        finally:
+            self._in_handler.pop(run.run_id, None)
+        try:
+            recorded = await self._record(ended)
+        finally:
+            self._keeper.drop(run.run_id)
+            self._lost.discard(run.run_id)
+        if not recorded:
+            log.warning("run %d: lease lost before its end; nothing was recorded", run.run_id)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._nudge.set()
+
+    async def _record(self, ended: Completion | Failure) -> bool:
+        """Record how an attempt ended; return whether the run was still held."""
+        if isinstance(ended, Completion):
+            return await self._complete(ended)
+        log.warning("run %d: attempt failed: %s", ended.run_id, ended.message)
+        return await self._fail(ended)
+
+    async def _flush_completions(self, batch: Sequence[Completion]) -> list[bool]:
+        kept = set(await self._persist(self._statements.complete(batch)))
+        return [one.run_id in kept for one in batch]
+
+    async def _flush_failures(self, batch: Sequence[Failure]) -> list[bool]:
+        kept = set(await self._persist(self._statements.fail(batch)))
+        return [one.run_id in kept for one in batch]
+
+    async def _flush_releases(self, batch: Sequence[Held]) -> list[None]:
+        await self._execute(self._statements.release(batch))
+        return [None] * len(batch)
+
+    async def _give_back(self, held: Held) -> None:
+        try:
+            await self._release(held)
+        except OperationalError as error:
+            log.warning("run %d: not given back, its lease will run out: %s", held.run_id, error)
+        self._keeper.drop(held.run_id)
+
+    def _lost_elsewhere(self, run_id: int) -> None:
+        """Take the keeper's word, in its thread, that a run's lease was lost."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._lose, run_id)
+
+    def _lose(self, run_id: int) -> None:
+        """End a pass whose run somebody else may have."""
+        task = self._in_handler.get(run_id)
+        if task is not None:
+            self._lost.add(run_id)
+            task.cancel()
+
+    async def _reclaim_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll.total_seconds())
+            await self._reclaim()
+
+    async def _reclaim(self) -> None:
+        """Make runs ready again whose lease ran out, whoever held them."""
+        more = True
+        while more:
+            reclaimed = await self._persist(
+                self._statements.reclaim(self._max_refunds, _RECLAIM_BATCH)
+            )
+            for run in reclaimed:
+                log.warning("run %d: its worker is gone, now %s", run.run_id, run.state)
+                self._nudge.set()
+            more = len(reclaimed) == _RECLAIM_BATCH
+
+    async def _listen_loop(self) -> None:
+        await self._retrying()(listen, self._dsn, self._statements.channel, self._nudge.set)
+
+    async def _until_next_due(self) -> float:
+        """Return how long to wait for a wake-up, in seconds."""
+        due = (await self._persist(self._statements.next_due(self._job_ids)))[0]
+        poll = self._poll.total_seconds()
+        return poll if due is None else min(max(due, 0), poll)
+
+    async def _nudged_within(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._nudge.wait()
+
+    async def _persist(self, call: Call[Row]) -> list[Row]:
+        """Execute a statement, again and again while the database can't be reached."""
+        result: list[Row] = await self._retrying()(self._execute, call)
+        return result
+
+    async def _execute(self, call: Call[Row]) -> list[Row]:
+        async with self._pool.connection() as connection:
+            return await fetch_async(connection, call)
+
+    def _retrying(self) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_exception_type(OperationalError),
+            wait=wait_random_exponential(multiplier=0.1, max=10),
+            stop=lambda _: self._hurried,
+            before_sleep=before_sleep_log(log, logging.WARNING),
+            reraise=True,
+        )

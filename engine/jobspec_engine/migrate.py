@@ -132,8 +132,8 @@ def _name_fault(schema: str) -> str | None:
         return f"it is longer than {IDENTIFIER_LIMIT} bytes"
     if schema.startswith("pg_"):
         return "Postgres keeps names that start with `pg_` for itself"
-    if schema.count("$") > 1:
-        return "a second `$` could end the body of a function that names the schema"
+    if "$" in schema:
+        return "a `$` could end the body of a function that names the schema"
     return None
 
 

@@ -92,7 +92,40 @@ E_, W_ = Severity.ERROR, Severity.WARNING
 
 RULES: dict[str, Rule] = _table(
     # JS101-JS139 key templates
+    Rule("JS101", "empty-key"),
+    Rule("JS102", "unclosed-string"),
+    Rule("JS103", "illegal-escape"),
+    Rule("JS104", "special-string-in-key"),
+    Rule("JS105", "missing-plus"),
+    Rule("JS106", "dangling-plus"),
+    Rule("JS107", "outside-event-data"),
+    Rule("JS108", "no-field"),
+    Rule("JS109", "reserved-field"),
+    Rule("JS110", "function-call-in-key"),
+    Rule("JS111", "parentheses-in-key"),
+    Rule("JS112", "indexing-in-key"),
+    Rule("JS113", "number-in-key"),
+    Rule("JS114", "operator-in-key"),
+    Rule("JS115", "constant-in-key"),
+    Rule("JS116", "collection-in-key"),
+    Rule("JS117", "comment-in-key"),
+    Rule("JS118", "leading-dot"),
+    Rule("JS119", "optional-field-in-key"),
+    Rule("JS120", "placeholder-in-key"),
+    Rule("JS121", "wrong-quotes"),
+    Rule("JS122", "broken-path"),
+    Rule("JS123", "unexpected-character"),
     # JS140-JS149 conditions
+    Rule("JS140", "not-an-expression"),
+    Rule("JS141", "unclosed-text"),
+    Rule("JS142", "bad-literal"),
+    Rule("JS143", "unknown-name"),
+    Rule("JS144", "unknown-function"),
+    Rule("JS145", "wrong-call"),
+    Rule("JS146", "types-never-fit"),
+    Rule("JS147", "misused-macro"),
+    Rule("JS148", "expression-too-large"),
+    Rule("JS149", "condition-never-holds", Severity.WARNING),
     # JS150-JS169 files: YAML and JSON
     Rule("JS150", "unreadable-file"),
     Rule("JS151", "not-utf-8"),
@@ -113,6 +146,8 @@ RULES: dict[str, Rule] = _table(
     Rule("JS166", "number-out-of-range"),
     Rule("JS167", "no-files"),
     # JS170-JS179 durations, JS180-JS189 cron schedules
+    Rule("JS170", "invalid-duration"),
+    Rule("JS180", "invalid-cron"),
     # JS2xx names and types
     # JS3xx the shape of a spec
     Rule("JS301", "unknown-field"),

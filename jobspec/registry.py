@@ -1,0 +1,47 @@
+"""Jobs declared in Python: one decorator registers the spec and its handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar, Unpack
+
+from jobspec.compile import compile  # noqa: A004  the word for what it does
+from jobspec.spec import Job, JobOptions
+
+Handler = TypeVar("Handler", bound=Callable[..., object])
+
+
+class Registry:
+    """Jobs declared in Python, to be given to `compile()`.
+
+    jobs = Registry()
+
+    @jobs.job(id="email.send", triggers=["email.send"], idempotency="event.data.key")
+    async def send_email(ctx): ...
+    """
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs)
+
+    def job(self, **options: Unpack[JobOptions]) -> Callable[[Handler], Handler]:
+        """Return a decorator that registers a function as the handler of a job.
+
+        The options are those of a spec file, in snake_case. An option that is a mapping there is
+        a class of `jobspec.spec` or a dict here, and a duration may be a `timedelta`.
+
+        Raises `CompileError` at once, before there is anything to decorate, for what a check of
+        the same spec in a file would find, such as a key that can't be resolved, and for an id
+        that is in the registry already. Raises `TypeError` for an option that does not exist.
+        """
+        job = Job(**options)
+        compile([*(known for known in self if known.id == job.id), job])
+
+        def register(handler: Handler) -> Handler:
+            self._jobs.append(replace(job, handler=handler))
+            return handler
+
+        return register

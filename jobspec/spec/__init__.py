@@ -1,0 +1,45 @@
+"""Specs: what a person writes about jobs, in files or in Python, and how it is read."""
+
+from __future__ import annotations
+
+from jobspec.spec.declared import written
+from jobspec.spec.fields import Findings, suggestion
+from jobspec.spec.models import (
+    BatchEvents,
+    Cancellation,
+    Concurrency,
+    Debounce,
+    Idempotency,
+    Job,
+    JobOptions,
+    Priority,
+    RateLimit,
+    Singleton,
+    Throttle,
+    Timeouts,
+    Trigger,
+)
+from jobspec.spec.reading import read_file
+from jobspec.spec.rules import ReadJob, check_jobs
+
+__all__ = [
+    "BatchEvents",
+    "Cancellation",
+    "Concurrency",
+    "Debounce",
+    "Findings",
+    "Idempotency",
+    "Job",
+    "JobOptions",
+    "Priority",
+    "RateLimit",
+    "ReadJob",
+    "Singleton",
+    "Throttle",
+    "Timeouts",
+    "Trigger",
+    "check_jobs",
+    "read_file",
+    "suggestion",
+    "written",
+]

@@ -1,0 +1,278 @@
+"""Reading the fields of a mapping: typed values out, everything wrong reported where it stands.
+
+Nothing here raises on bad input. A value that can't be used is reported and read as `None`, so
+that one run finds every problem of a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from jobspec.diagnostics import RULES, Diagnostic, Related
+from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
+from jobspec.spec.models import file_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobspec.source import Span
+
+Value = TypeVar("Value")
+Choice = TypeVar("Choice", bound=str)
+
+# What SDKs send over the wire, or call it in code, by the name that a spec file has for it.
+_ELSEWHERE = {
+    "cancel": "cancelOn",
+    "cancellations": "cancelOn",
+    "expression": "if",
+    "fn_id": "id",
+    "slug": "id",
+    "ttl": "timeout",
+    "batch": "batchEvents",
+    "schedule": "cron",
+    "function": "handler",
+}
+
+
+class Findings(list[Diagnostic]):
+    """What is wrong so far."""
+
+    def report(
+        self,
+        code: str,
+        node: Node,
+        message: str,
+        help: str | None = None,  # noqa: A002  the word that messages print
+        related: tuple[Related, ...] = (),
+        *,
+        span: Span | None = None,
+    ) -> None:
+        """Add a finding about a node, or about a range of the file within it."""
+        place = node.span if span is None else span
+        severity = RULES[code].severity
+        self.append(Diagnostic(code, severity, message, node.source, place, help, related))
+
+
+class Fields:
+    """The fields of one mapping, by the names that files use.
+
+    `model` is the class of `jobspec.spec.models` that says which fields there are and which must
+    be there; unknown and missing ones are reported at once. `anchor` is what stands for the
+    mapping as a whole in findings, such as the key it is the value of.
+    """
+
+    def __init__(
+        self, node: MappingNode, model: type, findings: Findings, anchor: Node | None = None
+    ) -> None:
+        self.node = node
+        self.findings = findings
+        self.anchor = anchor or (node.entries[0].key if node.entries else node)
+        self._entries = {entry.name: entry for entry in node.entries}
+        known = file_names(model)
+        for name in self._entries.keys() - known.keys():
+            self._report_unknown(self._entries[name].key, name, tuple(known))
+        for name in _required(model) - self._entries.keys():
+            self._report_missing(name)
+
+    def _report_unknown(self, key: ScalarNode, name: str, known: tuple[str, ...]) -> None:
+        self.findings.report("JS301", key, f"`{name}` is not a field here", suggestion(name, known))
+
+    def _report_missing(self, name: str) -> None:
+        self.findings.report("JS302", self.anchor, f"the field `{name}` is missing here")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def key_of(self, name: str) -> ScalarNode:
+        """Return the node of a field's name, for findings about a field as a whole."""
+        return self._entries[name].key
+
+    def value_of(self, name: str) -> Node | None:
+        """Return the node of a field's value."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.value
+
+    def node_of(self, name: str) -> Node:
+        """Return the node of a field's value, where there is such a field."""
+        return self._entries[name].value
+
+    def text(self, name: str, *, most: int | None = None) -> str | None:
+        """Return a text that is not empty, of at most `most` characters."""
+        node = self.value_of(name)
+        return None if node is None else read_text(node, name, self.findings, most=most)
+
+    def whole(self, name: str, *, least: int, most: int | None = None) -> int | None:
+        """Return a whole number from `least` to `most`, both included."""
+        node = self.value_of(name)
+        if node is None:
+            return None
+        return read_whole(node, name, self.findings, least=least, most=most)
+
+    def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
+        """Return one of some texts."""
+        node = self.value_of(name)
+        text = self.text(name)
+        if node is None or text is None:
+            return None
+        for one in choices:
+            if one == text:
+                return one
+        help_ = suggestion(text, choices) or f"write {_listed(choices)}"
+        self.findings.report("JS304", node, f"`{name}` can't be `{text}`", help_)
+        return None
+
+    def parsed(
+        self, name: str, parse: Callable[[str, ScalarNode, Findings], Value | None]
+    ) -> Value | None:
+        """Return what `parse` makes of a text. It is given the text, its node and the findings."""
+        node = self.value_of(name)
+        text = self.text(name)
+        if text is None or not isinstance(node, ScalarNode):
+            return None
+        return parse(text, node, self.findings)
+
+    def within(self, name: str, model: type) -> Fields | None:
+        """Return the fields of a field that is a mapping."""
+        node = self.value_of(name)
+        mapping = None if node is None else read_mapping(node, name, self.findings)
+        if mapping is None:
+            return None
+        return Fields(mapping, model, self.findings, self.key_of(name))
+
+    def items(self, name: str) -> tuple[Node, ...]:
+        """Return the items of a field that is a list."""
+        node = self.value_of(name)
+        if node is None:
+            return ()
+        if isinstance(node, SequenceNode):
+            return node.items
+        wrong_type(self.findings, node, name, "a list")
+        return ()
+
+    def at_most(self, name: str, most: int, items: tuple[Node, ...]) -> None:
+        """Report the first item beyond the limit of the reference (configs.jsonl)."""
+        if len(items) > most:
+            message = f"`{name}` has {len(items)} items, and at most {most} are allowed"
+            self.findings.report("JS306", first_of(items[most]), message)
+
+    def beside(self, name: str, message: str) -> Related:
+        """Return a field of this mapping as the second place of a finding."""
+        key = self.key_of(name)
+        return Related(message, key.source, key.span)
+
+
+def read_text(node: Node, name: str, findings: Findings, *, most: int | None = None) -> str | None:
+    """Return the text of a node, or report that it is none, empty, or too long."""
+    if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
+        help_ = "put it in quotes" if _could_be_text(node) else None
+        wrong_type(findings, node, name, "a text", help_)
+        return None
+    if not node.value:
+        findings.report("JS307", node, f"`{name}` is empty")
+        return None
+    if most is not None and len(node.value) > most:
+        message = f"`{name}` has {len(node.value)} characters, and at most {most} are allowed"
+        findings.report("JS308", node, message)
+        return None
+    return node.value
+
+
+def read_whole(
+    node: Node, name: str, findings: Findings, *, least: int, most: int | None
+) -> int | None:
+    """Return the whole number of a node, or report that it is none or out of its range."""
+    value = node.value if isinstance(node, ScalarNode) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        wrong_type(findings, node, name, "a whole number")
+        return None
+    if value < least or (most is not None and value > most):
+        limits = f"at least {least}" if most is None else f"from {least} to {most}"
+        findings.report("JS305", node, f"`{name}` must be {limits}, and this is {value}")
+        return None
+    return value
+
+
+def read_mapping(node: Node, name: str, findings: Findings) -> MappingNode | None:
+    """Return a node that is a mapping, or report that it is none."""
+    if isinstance(node, MappingNode):
+        return node
+    wrong_type(findings, node, name, "a mapping")
+    return None
+
+
+def wrong_type(
+    findings: Findings,
+    node: Node,
+    name: str,
+    expected: str,
+    help: str | None = None,  # noqa: A002  the word that messages print
+) -> None:
+    """Report a value that is of another kind than its field."""
+    message = f"expected {expected} for `{name}`, found {described(node)}"
+    findings.report(
+        "JS303", node if isinstance(node, ScalarNode) else first_of(node), message, help
+    )
+
+
+def first_of(node: Node) -> Node:
+    """Return what to underline of a node that may span many lines: its first key or value."""
+    if isinstance(node, MappingNode) and node.entries:
+        return node.entries[0].key
+    if isinstance(node, SequenceNode) and node.items:
+        return first_of(node.items[0])
+    return node
+
+
+def described(node: Node) -> str:
+    """Return what a node is, in words."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list"
+    match node.value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"the boolean `{str(node.value).lower()}`"
+        case str():
+            return f"the text `{_shortened(node.value)}`" if node.value else "an empty text"
+        case _:
+            return f"the number `{node.value}`"
+
+
+def suggestion(name: str, known: tuple[str, ...]) -> str | None:
+    """Return a help that names what was probably meant, where something comes near."""
+    elsewhere = _ELSEWHERE.get(name)
+    if elsewhere in known:
+        return f"did you mean `{elsewhere}`?"
+    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
+
+    near = {_plain(one): one for one in known}
+    found = get_close_matches(_plain(name), near, n=1, cutoff=0.6)
+    return f"did you mean `{near[found[0]]}`?" if found else None
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _listed(choices: tuple[str, ...]) -> str:
+    *head, last = (f"`{one}`" for one in choices)
+    return f"{', '.join(head)} or {last}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 40 else f"{line[:39]}…"
+
+
+def _could_be_text(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value is not None
+
+
+@cache
+def _required(model: type) -> frozenset[str]:
+    optional = {one.name for one in fields(model) if one.default is not MISSING}
+    return frozenset(name for name, field in file_names(model).items() if field not in optional)

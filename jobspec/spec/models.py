@@ -1,0 +1,194 @@
+"""What a person writes about jobs, as Python sees it.
+
+Each class is one mapping of a spec file, and its fields are the fields that mapping may have: in
+files by the reference's own names (`rateLimit`), here in snake_case (`rate_limit`). Values are as
+they are written, so a key is a text and a duration is `"2m"` or a `timedelta`; reading them is the
+business of `jobspec.spec.options`.
+
+Plain dataclasses, since a check of one small file must not pay for building validators
+(docs/decisions/specs-are-read-by-hand.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Duration = str | timedelta
+"""A length of time: `"90s"`, `"2m"`, `"1h30m"`, `"7d"`, or a `timedelta`."""
+
+Condition = str
+"""A CEL expression over `event` (and `async`, the cancelling event)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """Starts a job: on an `event`, where `if_` does not say no, or by a `cron` schedule."""
+
+    event: str | None = None
+    if_: Condition | None = None
+    cron: str | None = None
+    jitter: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """Events whose key is the same text make one run."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debounce:
+    """A burst of events with the same key makes one run, `period` after the last of them."""
+
+    period: Duration
+    key: str | None = None
+    timeout: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """At most `limit` runs a `period`; further events are dropped."""
+
+    limit: int
+    period: Duration
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    """At most `limit` starts a `period`, and `burst` more at once; further runs wait."""
+
+    limit: int
+    period: Duration
+    burst: int | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """At most `limit` runs executing at once."""
+
+    limit: int
+    key: str | None = None
+    scope: Literal["fn", "env", "account"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priority:
+    """`run` is a CEL expression for the seconds by which a run goes ahead of others."""
+
+    run: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEvents:
+    """Up to `max_size` events, or those that arrive within `timeout`, make one run."""
+
+    max_size: int
+    timeout: Duration
+    key: str | None = None
+    if_: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Singleton:
+    """One run at a time; a second one is skipped, or cancels the first."""
+
+    mode: Literal["skip", "cancel"]
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellation:
+    """An event that cancels the runs picked by `if_`, or by the equal path `match`."""
+
+    event: str
+    if_: Condition | None = None
+    match: str | None = None
+    timeout: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long a run may wait for its `start`, and last until its `finish`."""
+
+    start: Duration | None = None
+    finish: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The spec of one job. `handler` is what runs it: a function, or its `module:name`."""
+
+    id: str
+    triggers: Sequence[Trigger | Mapping[str, Any] | str]
+    name: str | None = None
+    handler: Callable[..., object] | str | None = None
+    retries: int | None = None
+    idempotency: Idempotency | Mapping[str, Any] | str | None = None
+    debounce: Debounce | Mapping[str, Any] | None = None
+    rate_limit: RateLimit | Mapping[str, Any] | None = None
+    throttle: Throttle | Mapping[str, Any] | None = None
+    concurrency: (
+        int | Concurrency | Mapping[str, Any] | Sequence[Concurrency | Mapping[str, Any]] | None
+    ) = None
+    priority: Priority | Mapping[str, Any] | None = None
+    batch_events: BatchEvents | Mapping[str, Any] | None = None
+    singleton: Singleton | Mapping[str, Any] | None = None
+    cancel_on: Sequence[Cancellation | Mapping[str, Any]] | None = None
+    timeouts: Timeouts | Mapping[str, Any] | None = None
+    on_missing: Literal["skip", "reject"] | None = None
+
+
+class JobOptions(TypedDict, total=False):
+    """The fields of `Job` as keyword arguments; a decorator already has the handler."""
+
+    id: Required[str]
+    triggers: Required[Sequence[Trigger | Mapping[str, Any] | str]]
+    name: str | None
+    retries: int | None
+    idempotency: Idempotency | Mapping[str, Any] | str | None
+    debounce: Debounce | Mapping[str, Any] | None
+    rate_limit: RateLimit | Mapping[str, Any] | None
+    throttle: Throttle | Mapping[str, Any] | None
+    concurrency: (
+        int | Concurrency | Mapping[str, Any] | Sequence[Concurrency | Mapping[str, Any]] | None
+    )
+    priority: Priority | Mapping[str, Any] | None
+    batch_events: BatchEvents | Mapping[str, Any] | None
+    singleton: Singleton | Mapping[str, Any] | None
+    cancel_on: Sequence[Cancellation | Mapping[str, Any]] | None
+    timeouts: Timeouts | Mapping[str, Any] | None
+    on_missing: Literal["skip", "reject"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A spec file: schemas of `events`, and `jobs`."""
+
+    events: Mapping[str, Any] | None = None
+    jobs: Sequence[Job] | None = None
+
+
+@cache
+def file_names(model: type) -> dict[str, str]:
+    """Return the fields of one of the classes above, by the names that files use for them."""
+    return {file_name(one.name): one.name for one in fields(model)}
+
+
+def file_name(name: str) -> str:
+    """Return the name that files use for a field: the reference's own, but for our additions."""
+    if name in _OURS:
+        return name
+    head, *tail = name.rstrip("_").split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+_OURS = frozenset({"on_missing"})

@@ -1,0 +1,77 @@
+"""A file of specs, read: from its tree to compiled jobs, with everything wrong reported."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from jobspec.jobs import CompiledJob
+from jobspec.spec import models, options
+from jobspec.spec.fields import Fields, Findings, read_mapping
+from jobspec.spec.rules import ReadJob, check_options
+from jobspec.spec.triggers import triggers
+
+if TYPE_CHECKING:
+    from jobspec.load import Node
+
+MOST_RETRIES, RETRIES = 20, 4  # as in the reference's SDKs
+ON_MISSING: tuple[Literal["skip", "reject"], ...] = ("skip", "reject")
+_HANDLER = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def read_file(root: Node, findings: Findings) -> tuple[ReadJob, ...]:
+    """Return the jobs of one file, those that have an id."""
+    mapping = read_mapping(root, "a spec file", findings)
+    if mapping is None:
+        return ()
+    fields = Fields(mapping, models.File, findings)
+    events = fields.value_of("events")
+    if events is not None:
+        read_mapping(events, "events", findings)
+    read = [read_job(item, findings) for item in fields.items("jobs")]
+    return tuple(one for one in read if one is not None)
+
+
+def read_job(node: Node, findings: Findings) -> ReadJob | None:
+    """Return one job, or None where it has no id to speak of it by."""
+    mapping = read_mapping(node, "jobs", findings)
+    if mapping is None:
+        return None
+    fields = Fields(mapping, models.Job, findings)
+    job_id = fields.text("id")
+    job = _compiled(job_id or "", fields)
+    check_options(fields)
+    return ReadJob(job, fields) if job_id else None
+
+
+def _compiled(job_id: str, fields: Fields) -> CompiledJob:
+    retries = fields.whole("retries", least=0, most=MOST_RETRIES)
+    return CompiledJob(
+        id=job_id,
+        name=fields.text("name") or job_id,
+        triggers=triggers(fields),
+        handler=_handler(fields),
+        retries=RETRIES if retries is None else retries,
+        idempotency=options.idempotency(fields),
+        debounce=options.debounce(fields),
+        rate_limit=options.rate_limit(fields),
+        throttle=options.throttle(fields),
+        concurrency=options.concurrency(fields),
+        priority=options.priority(fields),
+        batch_events=options.batch_events(fields),
+        singleton=options.singleton(fields),
+        cancel_on=options.cancel_on(fields),
+        timeouts=options.timeouts(fields),
+        on_missing=fields.choice("on_missing", ON_MISSING) or "skip",
+    )
+
+
+def _handler(fields: Fields) -> str | None:
+    """Read `handler`, the `module:name` of a function. Nothing is imported here."""
+    text = fields.text("handler")
+    if text is not None and not _HANDLER.fullmatch(text):
+        message = f"`{text}` is not the place of a function"
+        help_ = "write its module and its name, such as `myapp.jobs:send_email`"
+        fields.findings.report("JS316", fields.node_of("handler"), message, help_)
+        return None
+    return text

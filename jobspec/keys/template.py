@@ -1,0 +1,79 @@
+"""The key template: the front door of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jobspec.diagnostics import Diagnostic, one_line
+from jobspec.keys.refusals import refusals
+from jobspec.keys.resolve import Resolve, compile_terms
+from jobspec.keys.syntax import NotATemplate, parse, processes_escapes
+from jobspec.keys.terms import Field, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class KeyTemplateError(ValueError):
+    """A text that is not a key template. `diagnostics` holds everything found, in text order.
+
+    Their source is the text itself, named `<key>`; `Diagnostic.moved` takes them to the file.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(one_line(found) for found in self.diagnostics))
+
+
+@dataclass(frozen=True)
+class KeyTemplate:
+    """The text of a key, parsed: `event.data.<path>` and quoted literals, joined by `+`.
+
+    Two templates are equal when their terms mean the same, one by one, however they are written.
+    """
+
+    text: str = field(compare=False)
+    terms: tuple[Term, ...] = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> KeyTemplate:
+        """Return the template that `text` is.
+
+        Raises:
+            KeyTemplateError: where it is not one, with a diagnostic for each thing wrong.
+
+        """
+        try:
+            return cls(text, parse(text))
+        except NotATemplate:
+            raise KeyTemplateError(refusals(text)) from None
+
+    @cached_property
+    def resolve(self) -> Resolve:
+        """The function from an event, any mapping with `data`, to its `Key`.
+
+        It raises `EventError` where a value that the key reads is not JSON. It is compiled when
+        first asked for, since a check parses many templates and resolves none.
+        """
+        return compile_terms(self.terms)
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the fields below `event.data`, each once, in the order they are written."""
+        return tuple(dict.fromkeys(term.path for term in self.terms if isinstance(term, Field)))
+
+    def __str__(self) -> str:
+        """Return the template in its plainest form, which parses to an equal one."""
+        return " + ".join(map(self._printed, self.terms))
+
+    def _printed(self, term: Term) -> str:
+        if processes_escapes(self.text):
+            return str(term)
+        # `vars .x` and `vars.x` are the same path, but the second has escapes processed.
+        return str(term).replace("vars.", "vars .")
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """Pickle as the text: a compiled function can't be."""
+        return KeyTemplate.parse, (self.text,)

@@ -131,7 +131,11 @@ def _rendered(examined: Examined, format_: str) -> str:
 def _is_coloured() -> bool:
     """Tell whether to colour: on a terminal, unless it or the user can't have it (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    return _is_terminal() and not plain
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _errors(examined: Examined) -> int:

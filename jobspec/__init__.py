@@ -1,0 +1,30 @@
+"""Check background-job specs, compile them to typed configs, resolve their keys.
+
+jobs = jobspec.compile("jobs/")                    # CompiledJobs, or CompileError
+findings = jobspec.check("jobs/")                  # Diagnostics; never raises on bad input
+key = jobspec.KeyTemplate.parse("event.data.id")   # a function of the event
+"""
+
+from __future__ import annotations
+
+from jobspec.compile import check, compile  # noqa: A004  the word for what it does
+from jobspec.diagnostics import CompileError, Diagnostic
+from jobspec.jobs import CompiledJob, CompiledJobs, CronTrigger, EventTrigger
+from jobspec.keys import EventError, Key, KeyTemplate, KeyTemplateError
+from jobspec.registry import Registry
+
+__all__ = [
+    "CompileError",
+    "CompiledJob",
+    "CompiledJobs",
+    "CronTrigger",
+    "Diagnostic",
+    "EventError",
+    "EventTrigger",
+    "Key",
+    "KeyTemplate",
+    "KeyTemplateError",
+    "Registry",
+    "check",
+    "compile",
+]

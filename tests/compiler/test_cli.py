@@ -1,0 +1,143 @@
+"""The command as a person runs it: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from jobspec import cli
+
+GOOD = """
+jobs:
+  - id: email.send
+    triggers: [{event: email.send}]
+    idempotency: event.data.idempotencyKey
+  - id: system.code-graph-refresh
+    triggers: [{event: github/push}]
+    debounce:
+      key: event.data.installationId + '/' + event.data.repoOwner
+      period: 2m
+      timeout: 15m
+"""
+BAD = GOOD.replace("timeout: 15m", "timeuot: 15m")
+WARNED = GOOD.replace("    triggers: [{event: email.send}]", "    triggers: []")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("good", GOOD), ("bad", BAD), ("warned", WARNED)):
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    def run(*arguments, **more):
+        return CliRunner().invoke(cli.main, list(arguments), **more)
+
+    return run
+
+
+def test_a_clean_check_says_what_it_looked_at(run):
+    result = run("check", "good.yaml")
+    assert (result.exit_code, result.stdout) == (0, "2 jobs in 1 file: no problems found\n")
+
+
+def test_a_finding_makes_the_exit_code_one(run):
+    result = run("check", "good.yaml", "bad.yaml", "warned.yaml")
+    assert result.exit_code == 1
+    assert "bad.yaml:11:7" in result.stdout
+
+
+def test_the_summary_counts_errors_warnings_and_files(run):
+    result = run("check", "warned.yaml", "bad.yaml")
+    assert result.stdout.splitlines()[-1] == "3 errors, 1 warning in 2 of 2 files"
+
+
+def test_warnings_fail_only_a_strict_check(run):
+    assert run("check", "warned.yaml").exit_code == 0
+    assert run("check", "--strict", "warned.yaml").exit_code == 1
+
+
+def test_a_missing_file_is_a_finding_and_no_files_are_misuse(run):
+    assert run("check", "nowhere.yaml").exit_code == 1
+    assert run("check").exit_code == 2
+
+
+def test_a_format_that_does_not_exist_is_misuse(run):
+    assert run("check", "--format", "html", "good.yaml").exit_code == 2
+
+
+def test_formats_for_programs_have_the_output_to_themselves(run):
+    result = run("check", "--format", "json", "good.yaml")
+    assert json.loads(result.stdout) == {"files": ["good.yaml"], "findings": []}
+    assert result.stderr == "2 jobs in 1 file: no problems found\n"
+
+
+def test_standard_input_is_checked(run):
+    assert run("check", "-", input=GOOD).exit_code == 0
+    assert "<stdin>:11:7" in run("check", "-", input=BAD).stdout
+
+
+def test_there_are_no_colours_but_on_a_terminal(run, monkeypatch):
+    assert "\x1b" not in run("check", "bad.yaml").stdout
+    monkeypatch.setattr(cli, "_is_terminal", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[1;31merror" in run("check", "bad.yaml", color=True).stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run("check", "bad.yaml", color=True).stdout
+
+
+def test_compiled_jobs_are_printed_as_json(run):
+    result = run("compile", "good.yaml")
+    jobs = json.loads(result.stdout)["jobs"]
+    assert result.exit_code == 0
+    assert [job["id"] for job in jobs] == ["email.send", "system.code-graph-refresh"]
+    assert jobs[1]["debounce"] == {
+        "period": "2m",
+        "key": "event.data.installationId + '/' + event.data.repoOwner",
+        "timeout": "15m",
+    }
+
+
+def test_what_can_not_be_compiled_prints_nothing_but_errors(run):
+    result = run("compile", "bad.yaml")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error[JS301]" in result.stderr
+
+
+def test_a_code_is_explained_by_number_or_name(run):
+    page = run("explain", "JS407").stdout
+    assert page.startswith("# JS407: cancels-every-run\n")
+    assert run("explain", "js407").stdout == run("explain", "cancels-every-run").stdout == page
+
+
+def test_a_code_that_does_not_exist_is_misuse(run):
+    result = run("explain", "unknown-feild")
+    assert result.exit_code == 2
+    assert "did you mean `unknown-field`?" in result.stderr
+
+
+def test_the_version_is_that_of_the_distribution(run):
+    assert run("--version").stdout.startswith("jobspec ")
+
+
+def test_a_command_that_does_not_exist_is_misuse(run, monkeypatch):
+    monkeypatch.setattr(cli, "_installed", dict)
+    result = run("chekc")
+    assert result.exit_code == 2
+    assert "did you mean `check`?" in result.stderr
+
+
+def test_an_engine_command_without_the_engine_says_what_to_install(run, monkeypatch):
+    monkeypatch.setattr(cli, "_installed", dict)
+    result = run("worker")
+    assert result.exit_code == 2
+    assert "pip install 'jobspec-kit[engine]'" in result.stderr
+
+
+def test_commands_of_other_packages_are_ours_too(run, monkeypatch):
+    monkeypatch.setattr(cli, "_installed", lambda: {"hello": click.Command("hello")})
+    assert run("hello").exit_code == 0
+    assert "hello" in run("--help").stdout

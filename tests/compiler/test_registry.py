@@ -1,0 +1,95 @@
+"""Jobs declared in Python: wrong ones raise where they are declared."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date, timedelta
+
+import pytest
+
+from jobspec import CompileError, Registry, compile, spec
+from jobspec.report import full
+
+
+def declaring(**options):
+    """The findings that declaring a job raises."""
+    with pytest.raises(CompileError) as caught:
+        Registry().job(**{"id": "a", "triggers": ["a"]} | options)
+    return caught.value.diagnostics
+
+
+def test_a_key_that_can_not_be_resolved_raises_at_the_declaration():
+    (found,) = declaring(idempotency="event.data.a + lower(event.data.b)")
+    shown = full.render([found], []).splitlines()
+    assert found.source.name == "<job a>"
+    assert shown[3].index("lower") == shown[4].index("^")
+
+
+def test_a_caret_stands_in_a_key_with_characters_that_are_escaped():
+    (found,) = declaring(debounce={"key": "'\"\\\\' + event.name", "period": "2m"})
+    assert found.source.text[found.span.start :].startswith("event.name")
+
+
+def test_all_problems_of_a_declaration_are_raised_at_once():
+    found = declaring(retries=99, debounce={"perod": "2m"}, on_missing="fail")
+    assert sorted(one.code for one in found) == ["JS301", "JS302", "JS304", "JS305"]
+
+
+def test_nothing_is_registered_by_a_declaration_that_raised():
+    jobs = Registry()
+    with pytest.raises(CompileError):
+        jobs.job(id="a", triggers=["a"], idempotency="")
+    assert list(jobs) == []
+
+
+def test_an_id_can_be_registered_once():
+    jobs = Registry()
+    jobs.job(id="a", triggers=["a"])(print)
+    with pytest.raises(CompileError, match="`a` is used twice"):
+        jobs.job(id="a", triggers=["b"])
+
+
+def test_the_decorated_function_stays_as_it_is():
+    assert Registry().job(id="a", triggers=["a"])(print) is print
+
+
+def test_options_are_classes_dicts_and_timedeltas():
+    period = timedelta(minutes=2)
+    written = (
+        spec.Debounce(period="2m", key="event.data.a"),
+        {"period": period, "key": "event.data.a"},
+        spec.Debounce(period=period, key="event.data.a"),
+    )
+    jobs = Registry()
+    for number, debounce in enumerate(written):
+        jobs.job(id=f"job-{number}", triggers=[f"e{number}"], debounce=debounce)(print)
+    assert len({job.debounce for job in compile(jobs).values()}) == 1
+
+
+def test_options_are_named_as_python_names_them():
+    jobs = Registry()
+    jobs.job(
+        id="a",
+        triggers=[spec.Trigger(event="a", if_="event.data.a == 1")],
+        cancel_on=[{"event": "b", "if_": "event.data.a == async.data.a"}],
+        rate_limit={"limit": 1, "period": "1h"},
+    )(print)
+    job = compile(jobs)["a"]
+    assert job.triggers[0].condition == "event.data.a == 1"
+    assert job.cancel_on[0].condition == "event.data.a == async.data.a"
+    assert job.rate_limit.limit == 1
+
+
+def test_an_option_that_does_not_exist_is_a_type_error():
+    with pytest.raises(TypeError, match="debonce"):
+        Registry().job(id="a", triggers=["a"], debonce={})
+
+
+def test_a_value_that_no_spec_can_hold_is_a_type_error():
+    with pytest.raises(TypeError, match="type date"):
+        Registry().job(id="a", triggers=["a"], name=date(2026, 1, 1))
+
+
+def test_the_decorator_takes_every_option_of_a_job_but_the_handler():
+    options = set(spec.JobOptions.__annotations__)
+    assert options == {field.name for field in dataclasses.fields(spec.Job)} - {"handler"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import inspect
 import json
 import traceback
@@ -65,9 +64,10 @@ async def _enter(run: Claimed, handlers: Handlers) -> object:
     context = Context.of(run)
     if is_async(handler):
         return await handler(context)
-    in_context = contextvars.copy_context().run
-    call = functools.partial(in_context, _call, handler, context)
-    ended = await asyncio.get_running_loop().run_in_executor(handlers.threads, call)
+    values = contextvars.copy_context()
+    ended = await asyncio.get_running_loop().run_in_executor(
+        handlers.threads, lambda: values.run(_call, handler, context)
+    )
     if ended.error is not None:
         raise ended.error
     return await ended.value if inspect.isawaitable(ended.value) else ended.value

@@ -28,7 +28,8 @@ class Prepared(NamedTuple):
 def prepare(event: Event, jobs: CompiledJobs) -> Prepared:
     """Check an event and resolve its keys. Raises `EventError`; nothing is written yet."""
     encoded = encode_event(event)
-    return Prepared(encoded, tuple(dispatch(encoded, event.data, jobs)))
+    triggered = jobs.for_event(event.name)
+    return Prepared(encoded, tuple(dispatch(encoded, event.data, job) for job in triggered))
 
 
 def needs_transaction(batch: Iterable[Prepared]) -> bool:

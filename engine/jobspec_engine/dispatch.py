@@ -10,15 +10,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
-    from jobspec import CompiledJob, CompiledJobs, KeyTemplate
+    from jobspec import CompiledJob, KeyTemplate
     from jobspec_engine.events import Encoded
 
 
 class Dispatch(NamedTuple):
-    """One event for one job: a row of `send.sql`'s second input, in the order of its columns."""
+    """One event for one job: a row of `send.sql`'s second input, in the order of its columns.
+
+    The run is due after `wait`, and a debounced one at `timeout` at the latest.
+    """
 
     event_id: str
     job_id: str
@@ -27,29 +30,24 @@ class Dispatch(NamedTuple):
     idempotency_key: str | None = None
     debounce_digest: bytes | None = None
     debounce_key: str | None = None
-    period: timedelta | None = None
+    wait: timedelta | None = None
     timeout: timedelta | None = None
     key_error: str | None = None
 
 
-def dispatch(event: Encoded, data: Mapping[str, object], jobs: CompiledJobs) -> Iterator[Dispatch]:
-    """Yield a row for each job that the event triggers.
+def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Dispatch:
+    """Return the row that starts a job on an event.
 
     Raises `EventError` where a key's value is not JSON.
     """
     scope = {"name": event.name, "data": data}
-    for job in jobs.for_event(event.name):
-        yield _dispatch_to(job, event.id, scope)
-
-
-def _dispatch_to(job: CompiledJob, event_id: str, scope: Mapping[str, object]) -> Dispatch:
-    row = Dispatch(event_id, job.id, job.retries + 1)
+    row = Dispatch(event.id, job.id, job.retries + 1)
     if job.idempotency is not None:
         row = _with_idempotency(row, job.idempotency.key, scope)
     if job.debounce is not None:
         debounce = job.debounce
         row = _with_debounce(row, debounce.key, scope)._replace(
-            period=debounce.period, timeout=debounce.timeout
+            wait=debounce.period, timeout=debounce.timeout
         )
     return row
 

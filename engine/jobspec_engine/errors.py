@@ -17,3 +17,11 @@ class MigrationError(EngineError):
 
 class UnsupportedOptionError(EngineError):
     """A job has an option that the engine can't honour; it is refused, never dropped."""
+
+
+class HandlerError(EngineError):
+    """A job's handler is missing, can't be imported or can't be called."""
+
+
+class ResultError(EngineError, ValueError):
+    """What a handler returned is not JSON, and so can't be kept."""

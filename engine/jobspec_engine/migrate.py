@@ -87,7 +87,7 @@ def migrate(
     check_schema_name(schema)
     migrations = read_migrations(folder)
     applied: list[Applied] = []
-    with _connection(database) as connection:
+    with connected(database) as connection:
         while step := _apply_next(connection, schema, migrations):
             applied.append(step)
     return tuple(applied)
@@ -108,7 +108,7 @@ def pending(
     """
     check_schema_name(schema)
     migrations = read_migrations(folder)
-    with _connection(database) as connection, connection.transaction():
+    with connected(database) as connection, connection.transaction():
         return _pending(connection, schema, migrations)
 
 
@@ -134,6 +134,8 @@ def _name_fault(schema: str) -> str | None:
         return "Postgres keeps names that start with `pg_` for itself"
     if "$" in schema:
         return "a `$` could end the body of a function that names the schema"
+    if "%" in schema:
+        return "a `%` could be taken for a parameter of a statement that names the schema"
     return None
 
 
@@ -153,9 +155,10 @@ def read_migrations(folder: Traversable) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def _connection(
+def connected(
     database: str | psycopg.Connection[Any],
 ) -> AbstractContextManager[psycopg.Connection[Any]]:
+    """Return a connection to use in a `with`: a new one that it closes, or the given one."""
     if isinstance(database, str):
         return psycopg.connect(database, autocommit=True)
     return nullcontext(database)

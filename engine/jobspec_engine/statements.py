@@ -7,7 +7,7 @@ A function returns a `Call`, which says what to execute and what its rows are; `
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -37,19 +37,22 @@ class Call(Generic[Row]):
     query: bytes
     params: Mapping[str, object]
     row: Callable[[Sequence[Any]], Row]
+    # None: the server keeps the plan once it was used a few times. False: it plans anew, for this
+    # number of rows; a plan made for few would join many by nested loops.
+    prepare: bool | None = None
 
 
 def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows, whatever row factory the connection has."""
     with connection.cursor(row_factory=tuple_row) as cursor:
-        cursor.execute(call.query, call.params)
+        cursor.execute(call.query, call.params, prepare=call.prepare)
         return [call.row(row) for row in cursor] if cursor.description else []
 
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows, whatever row factory the connection has."""
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(call.query, call.params)
+        await cursor.execute(call.query, call.params, prepare=call.prepare)
         return [call.row(row) for row in await cursor.fetchall()] if cursor.description else []
 
 
@@ -153,6 +156,7 @@ class RunRow(NamedTuple):
     enqueued_at: datetime
     run_at: datetime
     finished_at: datetime | None
+    result: str | None
     reason: str | None
     message: str | None
 
@@ -184,13 +188,14 @@ class Statements:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
         given = columns(((e.id, e.name, e.data, e.ts) for e in events), 4)
         rows = columns(dispatches, len(Dispatch._fields))
-        return self._call(
+        call = self._call(
             "send",
             SentRow._make,
             run_id_sequence=f"{sql.Identifier(self.schema).as_string()}.job_queue_id_seq",
             **dict(zip(("event_ids", "event_names", "event_data", "event_ts"), given, strict=True)),
             **dict(zip(_DISPATCH_PARAMETERS, rows, strict=True)),
         )
+        return replace(call, prepare=False) if len(dispatches) > _MANY else call
 
     def runs_of_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
         """Find the runs of events that were sent before."""
@@ -256,6 +261,10 @@ class Statements:
         """Tell in how many seconds the next pending run is due; None when there is none."""
         return self._call("next_due", _first, job_ids=list(job_ids))
 
+    def now(self) -> Call[datetime]:
+        """Tell the time by the engine's clock."""
+        return self._call("now", _first)
+
     def runs(self, job_id: str | None, state: str | None, limit: int) -> Call[RunRow]:
         """List the newest runs."""
         return self._call("runs", RunRow._make, job_id=job_id, state=state, limit=limit)
@@ -264,6 +273,9 @@ class Statements:
         run_ids, tokens = columns(held, 2)
         return self._call(name, _first, run_ids=run_ids, lease_tokens=tokens, **params)
 
+
+# From here on planning anew costs less than a plan made for few rows.
+_MANY = 200
 
 # The parameters of send.sql that hold the columns of Dispatch, in its order.
 _DISPATCH_PARAMETERS = (
@@ -274,7 +286,7 @@ _DISPATCH_PARAMETERS = (
     "idempotency_keys",
     "debounce_digests",
     "debounce_keys",
-    "periods",
+    "waits",
     "timeouts",
     "key_errors",
 )

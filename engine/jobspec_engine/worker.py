@@ -8,7 +8,7 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -18,7 +18,9 @@ from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
 from jobspec_engine.attempt import Handlers, attempt
+from jobspec_engine.batch import Prepared, exchange
 from jobspec_engine.coalesce import Coalescer
+from jobspec_engine.cron import has_cron, prepare_tick, ticks_between
 from jobspec_engine.database import connection_settings
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.leases import LeaseKeeper
@@ -29,6 +31,7 @@ from jobspec_engine.statements import (
     Failure,
     Held,
     Statements,
+    drive_async,
     fetch_async,
 )
 from jobspec_engine.target import require_supported
@@ -73,7 +76,9 @@ class Worker:
     ) -> None:
         require_supported(jobs)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._jobs = jobs
         self._job_ids = tuple(jobs)
+        self._has_cron = has_cron(jobs)
         self._handlers = Handlers(
             load_handlers(jobs), ThreadPoolExecutor(concurrency, "jobspec handler")
         )
@@ -115,6 +120,11 @@ class Worker:
         finally:
             self._handlers.threads.shutdown(wait=False)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping
+
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, and let the running runs end; with `now` give them back instead.
 
@@ -130,7 +140,7 @@ class Worker:
 
     async def _work(self, group: asyncio.TaskGroup, *, until_idle: bool) -> None:
         await self._reclaim()
-        background = [] if until_idle else [self._reclaim_loop(), self._listen_loop()]
+        background = [] if until_idle else [self._upkeep_loop(), self._listen_loop()]
         helpers = [group.create_task(helper) for helper in background]
         await self._claim_loop(group, until_idle=until_idle)
         while self._tasks:
@@ -224,10 +234,26 @@ class Worker:
             self._lost.add(run_id)
             task.cancel()
 
-    async def _reclaim_loop(self) -> None:
+    async def _upkeep_loop(self) -> None:
+        """Reclaim, and send cron ticks, once a poll."""
+        ticked = await self._now() if self._has_cron else None
         while True:
             await asyncio.sleep(self._poll.total_seconds())
             await self._reclaim()
+            if ticked is not None:
+                ticked = await self._send_ticks(ticked)
+
+    async def _send_ticks(self, after: datetime) -> datetime:
+        """Send the cron ticks since `after`; return until when."""
+        until = await self._now()
+        batch = [prepare_tick(tick) for tick in ticks_between(self._jobs, after, until)]
+        if batch:
+            await self._retrying()(self._send, batch)
+            self._nudge.set()
+        return until
+
+    async def _now(self) -> datetime:
+        return (await self._persist(self._statements.now()))[0]
 
     async def _reclaim(self) -> None:
         """Make runs ready again whose lease ran out, whoever held them."""
@@ -263,6 +289,10 @@ class Worker:
     async def _execute(self, call: Call[Row]) -> list[Row]:
         async with self._pool.connection() as connection:
             return await fetch_async(connection, call)
+
+    async def _send(self, batch: Sequence[Prepared]) -> None:
+        async with self._pool.connection() as connection, connection.transaction():
+            await drive_async(connection, exchange(batch, self._statements))
 
     def _retrying(self) -> AsyncRetrying:
         return AsyncRetrying(

@@ -33,11 +33,11 @@ dispatch as materialized (
             %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
             %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
             %(debounce_digests)s::bytea[], %(debounce_keys)s::text[],
-            %(periods)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
+            %(waits)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
         ) with ordinality as given (
             event_id, job_id, max_attempts,
             idempotency_digest, idempotency_key, debounce_digest, debounce_key,
-            period, timeout, key_error, position
+            wait, timeout, key_error, position
         )
         join new_event on new_event.id = given.event_id
         order by position
@@ -80,14 +80,14 @@ latest_with_key as (
 to_enqueue as (
     select
         run_id, job_id, event_id, ts, max_attempts, key_error is not null as dead,
-        {schema}.now() as run_at, null::timestamptz as run_by,
+        {schema}.now() + coalesce(wait, interval '0') as run_at, null::timestamptz as run_by,
         null::bytea as debounce_digest, null::text as debounce_key, 1 as events
     from admitted
     where debounce_digest is null or key_error is not null
     union all
     select
         first_run_id, job_id, event_id, ts, max_attempts, false,
-        {schema}.now() + least(period, timeout), {schema}.now() + timeout,
+        {schema}.now() + least(wait, timeout), {schema}.now() + timeout,
         debounce_digest, debounce_key, events
     from latest_with_key
 ),
@@ -133,7 +133,7 @@ select
     end as outcome,
     coalesce(enqueued.id, admitted.run_id, used_key.run_id) as run_id,
     dispatch.run_id as allotted_run_id,
-    coalesce(enqueued.run_at, {schema}.now()) as run_at
+    coalesce(enqueued.run_at, {schema}.now() + coalesce(dispatch.wait, interval '0')) as run_at
 from dispatch
 left join admitted on admitted.run_id = dispatch.run_id
 left join used_key on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest

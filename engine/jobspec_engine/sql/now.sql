@@ -1,0 +1,2 @@
+-- The engine's time, which cron ticks go by.
+select {schema}.now()

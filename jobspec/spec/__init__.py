@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobspec.spec.declared import written
-from jobspec.spec.fields import Findings, suggestion
+from jobspec.spec.fields import Findings
 from jobspec.spec.models import (
     BatchEvents,
     Cancellation,
@@ -21,6 +21,7 @@ from jobspec.spec.models import (
 )
 from jobspec.spec.reading import read_file
 from jobspec.spec.rules import ReadJob, check_jobs
+from jobspec.spec.wording import suggestion
 
 __all__ = [
     "BatchEvents",

@@ -13,6 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 from jobspec.diagnostics import RULES, Diagnostic, Related
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.spec.models import file_names
+from jobspec.spec.wording import (
+    addition,
+    described,
+    did_you_mean,
+    instead,
+    listed,
+    nearest,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,19 +30,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=str)
-
-# What SDKs send over the wire, or call it in code, by the name that a spec file has for it.
-_ELSEWHERE = {
-    "cancel": "cancelOn",
-    "cancellations": "cancelOn",
-    "expression": "if",
-    "fn_id": "id",
-    "slug": "id",
-    "ttl": "timeout",
-    "batch": "batchEvents",
-    "schedule": "cron",
-    "function": "handler",
-}
 
 
 class Findings(list[Diagnostic]):
@@ -70,17 +66,20 @@ class Fields:
         self.findings = findings
         self.anchor = anchor or (node.entries[0].key if node.entries else node)
         self._entries = {entry.name: entry for entry in node.entries}
-        known = file_names(model)
-        for name in self._entries.keys() - known.keys():
-            self._report_unknown(self._entries[name].key, name, tuple(known))
-        for name in _required(model) - self._entries.keys():
-            self._report_missing(name)
+        meant = self._report_unknown(tuple(file_names(model)))
+        for name in _required(model) - self._entries.keys() - meant:
+            message = f"the field `{name}` is missing here"
+            findings.report("JS302", self.anchor, message, addition(name))
 
-    def _report_unknown(self, key: ScalarNode, name: str, known: tuple[str, ...]) -> None:
-        self.findings.report("JS301", key, f"`{name}` is not a field here", suggestion(name, known))
-
-    def _report_missing(self, name: str) -> None:
-        self.findings.report("JS302", self.anchor, f"the field `{name}` is missing here")
+    def _report_unknown(self, known: tuple[str, ...]) -> set[str | None]:
+        """Report fields that do not exist; return those they were probably meant to be."""
+        meant: set[str | None] = set()
+        for name in self._entries.keys() - known:
+            near = nearest(name, known)
+            meant.add(near)
+            message = f"`{name}` is not a field here"
+            self.findings.report("JS301", self.key_of(name), message, did_you_mean(near))
+        return meant
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -119,7 +118,7 @@ class Fields:
         for one in choices:
             if one == text:
                 return one
-        help_ = suggestion(text, choices) or f"write {_listed(choices)}"
+        help_ = suggestion(text, choices) or f"write {listed(choices)}"
         self.findings.report("JS304", node, f"`{name}` can't be `{text}`", help_)
         return None
 
@@ -155,7 +154,7 @@ class Fields:
         """Report the first item beyond the limit of the reference (configs.jsonl)."""
         if len(items) > most:
             message = f"`{name}` has {len(items)} items, and at most {most} are allowed"
-            self.findings.report("JS306", first_of(items[most]), message)
+            self.findings.report("JS306", first_of(items[most]), message, f"keep at most {most}")
 
     def beside(self, name: str, message: str) -> Related:
         """Return a field of this mapping as the second place of a finding."""
@@ -166,11 +165,10 @@ class Fields:
 def read_text(node: Node, name: str, findings: Findings, *, most: int | None = None) -> str | None:
     """Return the text of a node, or report that it is none, empty, or too long."""
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
-        help_ = "put it in quotes" if _could_be_text(node) else None
-        wrong_type(findings, node, name, "a text", help_)
+        wrong_type(findings, node, name, "a text")
         return None
     if not node.value:
-        findings.report("JS307", node, f"`{name}` is empty")
+        findings.report("JS307", node, f"`{name}` is empty", "write something, or leave it out")
         return None
     if most is not None and len(node.value) > most:
         message = f"`{name}` has {len(node.value)} characters, and at most {most} are allowed"
@@ -202,18 +200,10 @@ def read_mapping(node: Node, name: str, findings: Findings) -> MappingNode | Non
     return None
 
 
-def wrong_type(
-    findings: Findings,
-    node: Node,
-    name: str,
-    expected: str,
-    help: str | None = None,  # noqa: A002  the word that messages print
-) -> None:
+def wrong_type(findings: Findings, node: Node, name: str, expected: str) -> None:
     """Report a value that is of another kind than its field."""
     message = f"expected {expected} for `{name}`, found {described(node)}"
-    findings.report(
-        "JS303", node if isinstance(node, ScalarNode) else first_of(node), message, help
-    )
+    findings.report("JS303", first_of(node), message, instead(node, expected))
 
 
 def first_of(node: Node) -> Node:
@@ -223,53 +213,6 @@ def first_of(node: Node) -> Node:
     if isinstance(node, SequenceNode) and node.items:
         return first_of(node.items[0])
     return node
-
-
-def described(node: Node) -> str:
-    """Return what a node is, in words."""
-    if isinstance(node, MappingNode):
-        return "a mapping"
-    if isinstance(node, SequenceNode):
-        return "a list"
-    match node.value:
-        case None:
-            return "nothing"
-        case bool():
-            return f"the boolean `{str(node.value).lower()}`"
-        case str():
-            return f"the text `{_shortened(node.value)}`" if node.value else "an empty text"
-        case _:
-            return f"the number `{node.value}`"
-
-
-def suggestion(name: str, known: tuple[str, ...]) -> str | None:
-    """Return a help that names what was probably meant, where something comes near."""
-    elsewhere = _ELSEWHERE.get(name)
-    if elsewhere in known:
-        return f"did you mean `{elsewhere}`?"
-    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
-
-    near = {_plain(one): one for one in known}
-    found = get_close_matches(_plain(name), near, n=1, cutoff=0.6)
-    return f"did you mean `{near[found[0]]}`?" if found else None
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
-
-
-def _listed(choices: tuple[str, ...]) -> str:
-    *head, last = (f"`{one}`" for one in choices)
-    return f"{', '.join(head)} or {last}"
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 40 else f"{line[:39]}…"
-
-
-def _could_be_text(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value is not None
 
 
 @cache

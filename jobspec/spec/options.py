@@ -7,11 +7,11 @@ looking at it, those that the value needs to mean anything.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, cast
+from typing import Literal
 
 from jobspec import jobs
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
-from jobspec.spec import models
+from jobspec.spec import models, texts
 from jobspec.spec.fields import Fields, Findings, read_mapping, read_whole, wrong_type
 from jobspec.spec.texts import condition, duration, go_duration, key
 
@@ -135,7 +135,7 @@ def _unless_unlimited(
 def priority(fields: Fields) -> str | None:
     """Read `priority` and return its expression."""
     own = fields.within("priority", models.Priority)
-    return condition(own, "run") if own else None
+    return texts.priority(own, "run") if own else None
 
 
 def batch_events(fields: Fields) -> jobs.BatchEvents | None:
@@ -174,7 +174,7 @@ def _cancellation(node: Node, findings: Findings) -> jobs.Cancellation | None:
         return None
     own = Fields(mapping, models.Cancellation, findings)
     event, match = own.text("event"), own.text("match")
-    only, timeout = condition(own, "if"), duration(own, "timeout")
+    only, timeout = texts.cancellation(own, "if"), duration(own, "timeout")
     if event and "if" not in own and "match" not in own:
         _report_cancels_all(own, event)
     return jobs.Cancellation(event, only, match, timeout) if event else None

@@ -6,7 +6,7 @@ places become places in the file: a caret stands inside the key even where YAML 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jobspec.durations import DurationError, format_duration, parse_duration, parse_go_duration
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from jobspec.diagnostics import Diagnostic
     from jobspec.load import ScalarNode
+    from jobspec.source import Span
     from jobspec.spec.fields import Fields, Findings
 
 NO_TIME = timedelta(0)
+_CLOCKS_DO = {"skipped": "skip", "repeated": "repeat"}
 
 
 def key(fields: Fields, name: str) -> KeyTemplate | None:
@@ -29,8 +31,18 @@ def key(fields: Fields, name: str) -> KeyTemplate | None:
 
 
 def condition(fields: Fields, name: str) -> str | None:
-    """Return the CEL expression of a field, checked as the reference does when registering."""
+    """Return the CEL expression of a field that says yes or no."""
     return fields.parsed(name, _condition)
+
+
+def cancellation(fields: Fields, name: str) -> str | None:
+    """Return the condition of a cancellation, where the reference takes no function calls."""
+    return fields.parsed(name, _cancellation)
+
+
+def priority(fields: Fields, name: str) -> str | None:
+    """Return the CEL expression of a field that gives a number."""
+    return fields.parsed(name, _priority)
 
 
 def schedule(fields: Fields, name: str) -> Schedule | None:
@@ -60,11 +72,39 @@ def _key(text: str, node: ScalarNode, findings: Findings) -> KeyTemplate | None:
 
 
 def _condition(text: str, node: ScalarNode, findings: Findings) -> str | None:
-    from jobspec.cel import check_expression  # noqa: PLC0415  few jobs have conditions
+    from jobspec.cel import check_condition  # noqa: PLC0415  few jobs have conditions
 
-    found = check_expression(text)
-    _rehome(found, node, findings)
-    return None if found else text
+    _rehome(check_condition(text), node, findings)
+    return text
+
+
+def _priority(text: str, node: ScalarNode, findings: Findings) -> str | None:
+    from jobspec.cel import check_condition  # noqa: PLC0415  few jobs have conditions
+
+    _rehome(check_condition(text, "number"), node, findings)
+    return text
+
+
+def _cancellation(text: str, node: ScalarNode, findings: Findings) -> str | None:
+    for name, span in _calls(text):
+        message = f"the condition of a cancellation can't call a function, and `{name}` is one"
+        help_ = "compare fields as they are sent, such as `event.data.id == async.data.id`"
+        findings.report("JS403", node, message, help_, span=node.locate(span))
+    return _condition(text, node, findings)
+
+
+def _calls(text: str) -> list[tuple[str, Span]]:
+    """Return the functions that an expression calls, and where; macros such as `has` are none."""
+    from jobspec import cel  # noqa: PLC0415  few jobs have conditions
+    from jobspec.cel.macros import macro_of  # noqa: PLC0415
+    from jobspec.cel.tree import Call, walk  # noqa: PLC0415
+
+    try:
+        nodes = list(walk(cel.parse(text)))
+    except cel.CelError:  # what is wrong is reported with the condition as a whole
+        return []
+    calls = [node for node in nodes if isinstance(node, Call) and macro_of(node) is None]
+    return [(call.function, call.function_span) for call in calls]
 
 
 def _rehome(found: Iterable[Diagnostic], node: ScalarNode, findings: Findings) -> None:
@@ -73,10 +113,29 @@ def _rehome(found: Iterable[Diagnostic], node: ScalarNode, findings: Findings) -
 
 def _schedule(text: str, node: ScalarNode, findings: Findings) -> Schedule | None:
     try:
-        return Schedule.parse(text)
+        found = Schedule.parse(text)
     except ScheduleError as error:
         findings.report("JS180", node, str(error), error.help, span=node.locate(error.span))
         return None
+    if found.ever_fires:
+        _report_clock_changes(found, node, findings)
+    else:
+        message = "no date matches this schedule, so it never fires"
+        findings.report("JS404", node, message, "correct the day or the month")
+    return found
+
+
+def _report_clock_changes(found: Schedule, node: ScalarNode, findings: Findings) -> None:
+    """Warn of what the clocks of the schedule's zone do to it in the year that begins now."""
+    changes = {one.kind: one for one in found.clock_changes(datetime.now(UTC))}
+    if not changes:
+        return
+    does = [
+        f"{_CLOCKS_DO[kind]} {changes[kind].local:%H:%M}" for kind in _CLOCKS_DO if kind in changes
+    ]
+    message = f"when the clocks of `{found.zone}` change, they {' and '.join(does)}"
+    help_ = "the job does not run where a time is skipped, and runs twice where it is repeated"
+    findings.report("JS405", node, message, help_)
 
 
 def _duration(text: str, node: ScalarNode, findings: Findings) -> timedelta | None:

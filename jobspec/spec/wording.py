@@ -1,0 +1,105 @@
+"""How findings about specs are worded: what a value is, what was meant, what to write instead."""
+
+from __future__ import annotations
+
+from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
+
+# What SDKs send over the wire, or call it in code, by the name that a spec file has for it.
+_ELSEWHERE = {
+    "cancel": "cancelOn",
+    "cancellations": "cancelOn",
+    "expression": "if",
+    "fn_id": "id",
+    "slug": "id",
+    "ttl": "timeout",
+    "batch": "batchEvents",
+    "schedule": "cron",
+    "function": "handler",
+}
+
+# What to write for each field that some mapping must have.
+_EXAMPLES = {
+    "event": "email.send",
+    "id": "email.send",
+    "key": "event.data.id",
+    "limit": "10",
+    "maxSize": "50",
+    "mode": "skip",
+    "period": "2m",
+    "run": "event.data.paid ? 120 : 0",
+    "timeout": "5s",
+    "triggers": "[{event: email.send}]",
+}
+
+
+def described(node: Node) -> str:
+    """Return what a node is, in words."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list"
+    match node.value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"the boolean `{str(node.value).lower()}`"
+        case str():
+            return f"the text `{_shortened(node.value)}`" if node.value else "an empty text"
+        case _:
+            return f"the number `{node.value}`"
+
+
+def instead(node: Node, expected: str) -> str | None:
+    """Return what to do about a value that is not what was expected, where that is plain to see."""
+    value = node.value if isinstance(node, ScalarNode) else ""
+    if value is None:
+        return "write a value, or leave the field out"
+    if expected == "a list":
+        return "write a list, with a dash before each item"
+    if expected == "a text" and not isinstance(value, str):
+        return "put it in quotes"
+    if expected == "a whole number" and isinstance(value, str) and value.isdecimal():
+        return f"write `{value}`, without quotes"
+    return None
+
+
+def addition(name: str) -> str:
+    """Return a help that says what to write for a field that is missing."""
+    return f"add it, such as `{name}: {_EXAMPLES[name]}`"
+
+
+def suggestion(name: str, known: tuple[str, ...]) -> str | None:
+    """Return a help that names what was probably meant, where something comes near."""
+    return did_you_mean(nearest(name, known))
+
+
+def did_you_mean(name: str | None) -> str | None:
+    """Return the help that names something, if there is something to name."""
+    return f"did you mean `{name}`?" if name is not None else None
+
+
+def nearest(name: str, known: tuple[str, ...]) -> str | None:
+    """Return what was probably meant, where something comes near."""
+    elsewhere = _ELSEWHERE.get(name)
+    if elsewhere in known:
+        return elsewhere
+    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
+
+    near = {_plain(one): one for one in known}
+    found = get_close_matches(_plain(name), near, n=1, cutoff=0.6)
+    return near[found[0]] if found else None
+
+
+def listed(choices: tuple[str, ...]) -> str:
+    """Return `` `a`, `b` or `c` ``."""
+    *head, last = (f"`{one}`" for one in choices)
+    return f"{', '.join(head)} or {last}"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 40 else f"{line[:39]}…"

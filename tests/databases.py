@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -111,6 +112,17 @@ def together(*calls):
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(meet, calls))
+
+
+def wait_until_blocked(connection, sessions=1):
+    """Return once this many other sessions of the connection's database wait for a lock."""
+    query = """
+        select count(*) from pg_stat_activity
+        where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0
+    """
+    deadline = time.monotonic() + MEETING_TIMEOUT
+    while connection.execute(query).fetchone()[0] < sessions:
+        assert time.monotonic() < deadline, "nobody came to wait for the lock"
 
 
 class PythonProcess:

@@ -1,14 +1,17 @@
 -- Take runs that are due, oldest first, under a lease.
 --
 -- Locks the rows it takes and skips those that somebody else holds. A run that a send has just put
--- off is looked at again in its new version, and left. Zero rows: nothing is due.
+-- off is looked at again in its new version, and left. So is one, due all the same, that a send has
+-- just given an event newer than this statement's snapshot: the join, made before the lock, no
+-- longer holds. The next claim takes it. Zero rows: nothing is due.
 with due as (
-    select id
-    from {schema}.job_queue
-    where state = 'pending' and run_at <= {schema}.now() and job_id = any(%(job_ids)s)
-    order by run_at, id
+    select queue.id, event.id as event_id, event.name, event.data, event.ts
+    from {schema}.job_queue as queue
+    join {schema}.job_event as event on event.id = queue.event_id
+    where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
+    order by queue.run_at, queue.id
     limit %(limit)s
-    for update skip locked
+    for update of queue skip locked
 ),
 claimed as (
     update {schema}.job_queue as queue
@@ -21,11 +24,10 @@ claimed as (
         lease_until = {schema}.now() + %(lease)s
     from due
     where queue.id = due.id
-    returning queue.id, queue.job_id, queue.event_id, queue.attempt, queue.max_attempts, queue.run_at
+    returning
+        queue.id, queue.job_id, queue.attempt, queue.max_attempts, queue.run_at,
+        due.event_id, due.name, due.data, due.ts
 )
-select
-    claimed.id, claimed.job_id, claimed.attempt, claimed.max_attempts,
-    event.id as event_id, event.name, event.data::text, event.ts
+select id, job_id, attempt, max_attempts, event_id, name, data::text, ts
 from claimed
-join {schema}.job_event as event on event.id = claimed.event_id
-order by claimed.run_at, claimed.id
+order by run_at, id

@@ -139,4 +139,5 @@ left join admitted on admitted.run_id = dispatch.run_id
 left join used_key on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
 left join enqueued
     on enqueued.job_id = admitted.job_id and enqueued.debounce_digest = admitted.debounce_digest
+        and admitted.key_error is null
 order by dispatch.position

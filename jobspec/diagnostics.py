@@ -117,7 +117,7 @@ RULES: dict[str, Rule] = _table(
     Rule("JS123", "unexpected-character"),
     # JS140-JS149 conditions
     Rule("JS140", "not-an-expression"),
-    Rule("JS141", "unclosed-text"),
+    Rule("JS141", "unclosed-quote"),
     Rule("JS142", "bad-literal"),
     Rule("JS143", "unknown-name"),
     Rule("JS144", "unknown-function"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jobspec.cel import complaints
 from jobspec.cel.functions import FUNCTIONS, MESSAGES, NAMES, OPERATORS, Overload
-from jobspec.cel.macros import Macro, macro_of
+from jobspec.cel.macros import ARITIES, Macro, macro_of
 from jobspec.cel.tree import (
     Binary,
     Call,
@@ -213,6 +213,9 @@ class _Checker:
         return (yield from self._function(node))
 
     def _function(self, node: Call) -> Steps:
+        if node.function in ARITIES:  # a macro in all but its arguments, which may name elements
+            complaints.wrong_call(self._findings, node)
+            return ERROR
         types: list[Type] = []
         for argument in node.arguments:
             types.append((yield argument))  # noqa: PERF401 - a comprehension can't yield

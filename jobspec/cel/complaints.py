@@ -9,6 +9,7 @@ from jobspec.cel.findings import Findings, shorten
 from jobspec.cel.functions import FUNCTIONS, NAMES, ROOTS
 from jobspec.cel.macros import ARITIES
 from jobspec.cel.tree import Binary, Call, Unary
+from jobspec.cel.types import STRING
 from jobspec.cel.words import a_container, a_value, counted, joined, operands
 
 if TYPE_CHECKING:
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from jobspec.source import Span
 
 _LITERALS = {"True": "true", "False": "false", "None": "null", "nil": "null", "undefined": "null"}
+_FUNCTIONS_ELSEWHERE = {
+    "len": "size",
+    "length": "size",
+    "includes": "contains",
+    "lower": "lowercase",
+    "toLowerCase": "lowercase",
+    "upper": "uppercase",
+    "toUpperCase": "uppercase",
+    "test": "matches",
+    "some": "exists",
+    "every": "all",
+}
 _HYPHEN = 'a `-` subtracts; a field with a hyphen in its name is read as `["a-b"]`'
 _OF_EVENT = ("data", "id", "name", "ts", "user", "v")
 _ARITHMETIC = {
@@ -53,12 +66,10 @@ def _near(name: str, known: Sequence[str]) -> str | None:
 
 
 def unknown_function(findings: Findings, call: Call) -> None:
-    """Note a call of a function that there isn't, or a macro called with another number."""
-    if call.function in ARITIES:
-        wrong_call(findings, call)
-        return
+    """Note a call of a function that there isn't."""
+    meant = _FUNCTIONS_ELSEWHERE.get(call.function)
+    help_ = f"did you mean `{meant}`?" if meant else _near(call.function, [*FUNCTIONS, *ARITIES])
     message = f"`{shorten(call.function, 40)}` is not a known function"
-    help_ = _near(call.function, [*FUNCTIONS, *ARITIES])
     findings.add("JS144", message, call.function_span, help_)
 
 
@@ -66,13 +77,14 @@ def wrong_call(findings: Findings, call: Call) -> None:
     """Note a call of a known function in the wrong way, or with the wrong number of arguments."""
     name, given = call.function, len(call.arguments)
     numbers = _numbers(name, is_method=call.target is not None)
-    if not numbers:
-        how = f"`{name}(value)`" if call.target is not None else f"`value.{name}(…)`"
-        message = f"`{name}` is not called this way"
-        findings.add("JS145", message, call.function_span, f"write {how}")
+    if numbers and given not in numbers:
+        message = f"`{name}` takes {counted(numbers)}, not {given}"
+        findings.add("JS145", message, call.function_span)
         return
-    message = f"`{name}` takes {counted(numbers)}, not {given}"
-    findings.add("JS145", message, call.function_span)
+    on_value = call.target is None and name != "has"
+    how = f"value.{name}(…)" if on_value else f"{name}(value)"
+    message = f"`{name}` is not called this way"
+    findings.add("JS145", message, call.function_span, f"write `{how}`")
 
 
 def _numbers(name: str, *, is_method: bool) -> list[int]:
@@ -88,19 +100,16 @@ def wrong_arguments(findings: Findings, call: Call, types: Sequence[Type]) -> No
     if len(types) - is_method not in _numbers(call.function, is_method=is_method):
         wrong_call(findings, call)
         return
-    if is_method:
-        on, *rest = [a_value(one) for one in types]
-        taken = f"{on} with {joined(rest)}" if rest else on
-        message = f"`{call.function}` can't be called on {taken}"
-    else:
-        message = f"`{call.function}` does not take {joined([a_value(one) for one in types])}"
+    message = f"`{call.function}` does not take {operands(types[is_method:])}"
+    if is_method and types[0].is_known:
+        message = f"`{call.function}` can't be called on {a_value(types[0])}"
     findings.add("JS146", message, call.function_span, _takes(call.function, is_method=is_method))
 
 
 def _takes(name: str, *, is_method: bool) -> str:
     ways = [one.takes for one in FUNCTIONS[name] if one.is_method is is_method]
     taken = dict.fromkeys(joined([a_value(one) for one in takes], "with") for takes in ways)
-    return f"it takes {joined(list(taken), 'or')}"
+    return f"it {'is called on' if is_method else 'takes'} {joined(list(taken), 'or')}"
 
 
 def wrong_operands(findings: Findings, node: Binary | Unary, types: Sequence[Type]) -> None:
@@ -111,6 +120,8 @@ def wrong_operands(findings: Findings, node: Binary | Unary, types: Sequence[Typ
     else:
         message = f"`{operator}` does not take {operands(types)}"
     help_ = _ARITHMETIC.get(operator) if isinstance(node, Binary) else None
+    if operator == "in" and types[1] == STRING:
+        help_ = "a string is searched with `.contains(…)`"
     findings.add("JS146", message, node.operator_span, help_)
 
 

@@ -80,11 +80,10 @@ def _string(text: str) -> str:
 
 
 def construct_at(root: Node, offset: int) -> Node:
-    """Return the outermost construct at an offset that is not just one of its additions.
+    """Return the outermost construct at an offset that is more than the addition of others.
 
-    `root` is a tree that `parse` returned, `offset` a place in its text. In `event.data.a +
-    string(event.data.b)`, offset 15 (or 22) is at the function call. Where nothing but additions
-    holds the offset, the innermost of them is returned.
+    `root` is a tree that `parse` returned, `offset` a place in its text: in `event.data.a + f(x)`,
+    15 is at the function call. Where only additions hold the offset, it is the innermost of them.
     """
     best = root
     for node in walk(root):

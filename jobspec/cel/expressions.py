@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from jobspec.cel.calls import forbidden_calls
 from jobspec.cel.check import check_types
 from jobspec.cel.findings import CelError, Findings
 from jobspec.cel.paths import Path, paths_of
@@ -91,5 +92,16 @@ def paths(text: str) -> tuple[Path, ...]:
     """Return the paths that an expression reads from an event; none where it can't be read."""
     try:
         return paths_of(parse(text))
+    except CelError:
+        return ()
+
+
+def calls(text: str) -> tuple[tuple[str, Span], ...]:
+    """Return the calls, by name and place, that keep an expression from being a cancellation's.
+
+    None where it can't be read: that is told by `check_condition`.
+    """
+    try:
+        return forbidden_calls(parse(text))
     except CelError:
         return ()

@@ -33,7 +33,7 @@ _LONG = 25  # more digits than any whole number has that CEL can hold
 
 
 class Fault(NamedTuple):
-    """What is wrong with a quoted text, and where."""
+    """What is wrong with a string, and where."""
 
     code: str
     message: str
@@ -42,9 +42,9 @@ class Fault(NamedTuple):
 
 
 def quoted_fault(text: str, start: int) -> Fault:
-    """Say why the quote at `start` begins no string: an escape, or no end."""
+    """Say why no string begins with the quote at `start`: an escape, or no end."""
     quote = text[start]
-    # An unclosed `'''` is read as an empty text and one more quote, which is the one at `start`.
+    # An unclosed `'''` is read as an empty string and one more quote, which is the one at `start`.
     triple = start > 1 and text.startswith(quote * 2, start - 2)
     at = start + 1
     while at < len(text) and (triple or text[at] not in "\r\n"):
@@ -56,7 +56,7 @@ def quoted_fault(text: str, start: int) -> Fault:
             return _escape_fault(text, at)
     opening = quote * 3 if triple else quote
     span = Span(start - 2 if triple else start, at)
-    return Fault("JS141", "this text has no closing quote", span, f"end it with `{opening}`")
+    return Fault("JS141", "this string has no closing quote", span, f"end it with `{opening}`")
 
 
 def _escape_fault(text: str, at: int) -> Fault:

@@ -33,7 +33,7 @@ from jobspec.cel.tree import (
     Unary,
     Unsupported,
 )
-from jobspec.cel.wording import Piece, report_character, report_token
+from jobspec.cel.wording import Piece, Stop, report_character, report_token
 from jobspec.source import Span
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def read(text: str) -> Node:
     except UnexpectedCharacters as error:
         report_character(findings, cast("int", error.pos_in_stream))
     except UnexpectedToken as error:
-        report_token(findings, *_context(text, error))
+        report_token(findings, _stop(text, error))
     findings.raise_if_any()
     raise AssertionError("a refused text has a finding")
 
@@ -94,16 +94,15 @@ def _parser() -> _Parser:
     return cast("_Parser", parser)
 
 
-def _context(text: str, error: UnexpectedToken) -> tuple[list[Piece], Piece, frozenset[str]]:
-    """Return the tokens before a refused one, that one, and the kinds that would have fitted."""
+def _stop(text: str, error: UnexpectedToken) -> Stop:
     token: Token = error.token
     found = _piece(token)
     end = len(text) if found.kind == "$END" else found.span.start
-    before = [_piece(token) for token in _parser().lex(text[:end])]
+    before = tuple(_piece(token) for token in _parser().lex(text[:end]))
     if found.kind == "$END":
         last = before[-1].span.end if before else 0
         found = Piece(found.kind, "", Span(last, last))
-    return before, found, frozenset(error.expected)
+    return Stop(before, found, frozenset(error.expected))
 
 
 def _piece(token: Token) -> Piece:

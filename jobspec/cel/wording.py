@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from jobspec.cel.findings import Findings, shorten
 from jobspec.cel.literals import quoted_fault
 from jobspec.source import Span
 
-_CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "QUESTION": "COLON"}
-_SIGNS = {"LPAR": "(", "LSQB": "[", "LBRACE": "{", "RPAR": ")", "RSQB": "]", "RBRACE": "}"}
-_WORDS = {"TRUE", "FALSE", "NULL", "IN"}
-_VALUES = {"IDENT", "INT", "UINT", "FLOAT", "STRING", "BYTES", "TRUE", "FALSE", "NULL"}
+_CLOSED_BY = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "QUESTION": "COLON"}
+_CLOSERS = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
+_WORDS = frozenset({"TRUE", "FALSE", "NULL", "IN"})
+_VALUES = frozenset({"IDENT", "INT", "UINT", "FLOAT", "STRING", "BYTES", "TRUE", "FALSE", "NULL"})
 _CHARACTER_HELP = {
     "=": "compare with `==`",
     "&": "`and` is written `&&`",
@@ -19,9 +21,9 @@ _CHARACTER_HELP = {
     ";": "an expression ends without `;`",
     "#": "a comment begins with `//`",
     "$": "fields are read without `$`, as in `event.data.id`",
-    "`": "a text stands between `'` or between `\"`",
-    "\\": "a backslash stands only inside a text",
-} | dict.fromkeys("\u2018\u2019\u201c\u201d\u00b4", "a text stands between `'` or between `\"`")
+    "`": "a string stands between `'` or between `\"`",
+    "\\": "a backslash stands only inside a string",
+} | dict.fromkeys("\u2018\u2019\u201c\u201d\u00b4", "a string stands between `'` or between `\"`")
 _TOKEN_HELP = {
     "and": "`and` is written `&&`",
     "or": "`or` is written `||`",
@@ -60,41 +62,58 @@ def _shown(char: str) -> str:
     return "a backtick" if char == "`" else f"`{char}`"
 
 
-def report_token(
-    findings: Findings, before: list[Piece], found: Piece, expected: frozenset[str]
-) -> None:
-    """Note that a token does not fit: `before` are those that did, `expected` what would have."""
-    opened = _open(before)
-    last = before[-1] if before else None
-    message, help_, opener = _explain(last, found, expected, opened)
-    findings.add("JS140", message, found.span, help_, opener.span if opener else None)
+@dataclass(frozen=True)
+class Stop:
+    """Where reading stopped: at `found`, after `before`, where tokens of `expected` kinds fit."""
+
+    before: tuple[Piece, ...]
+    found: Piece
+    expected: frozenset[str]
+
+    @property
+    def last(self) -> Piece | None:
+        """The token before."""
+        return self.before[-1] if self.before else None
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the text ended where more was needed."""
+        return self.found.kind == "$END"
+
+    @cached_property
+    def opener(self) -> Piece | None:
+        """The innermost bracket, or `?` of a ternary, that is still open."""
+        waiting: list[Piece] = []
+        for piece in self.before:
+            if piece.kind in _CLOSED_BY:
+                waiting.append(piece)
+            elif waiting and piece.kind == _CLOSED_BY[waiting[-1].kind]:
+                waiting.pop()
+        return waiting[-1] if waiting else None
 
 
-class _Explanation(NamedTuple):
+class _Said(NamedTuple):
     message: str
     help: str | None = None
     opener: Piece | None = None
 
 
-def _explain(
-    last: Piece | None, found: Piece, expected: frozenset[str], opened: Piece | None
-) -> _Explanation:
-    if last is None and found.kind == "$END":
-        return _Explanation("the expression is empty", "write a value, such as `event.data.id`")
-    if last is not None and last.kind == "DOT" and "IDENT" in expected:
-        return _after_dot(found)
-    if "IDENT" in expected:
-        return _Explanation(_needs(_wanted(expected), last, found), _sign_help(last, found))
-    return _after_value(found, opened)
+def report_token(findings: Findings, stop: Stop) -> None:
+    """Note that a token does not fit where it stands."""
+    message, help_, opener = _explain(stop)
+    findings.add("JS140", message, stop.found.span, help_, opener.span if opener else None)
 
 
-def _wanted(expected: frozenset[str]) -> str:
-    return "a value" if "LPAR" in expected else "a field name"
-
-
-def _needs(what: str, last: Piece | None, found: Piece) -> str:
-    place = "at the start" if last is None else f"after `{shorten(last.text, 20)}`"
-    return f"expected {what} {place}, found {_name(found)}"
+def _explain(stop: Stop) -> _Said:
+    if stop.last is None and stop.is_end:
+        return _Said("the expression is empty", "write a value, such as `event.data.id`")
+    if "IDENT" not in stop.expected:
+        return _after_value(stop)
+    if stop.last is not None and stop.last.kind == "DOT":
+        return _after_dot(stop)
+    wanted = "a value" if "LPAR" in stop.expected else "a field name"
+    place = "at the start" if stop.last is None else f"after `{shorten(stop.last.text, 20)}`"
+    return _Said(f"expected {wanted} {place}, found {_name(stop.found)}", _sign_help(stop))
 
 
 def _name(found: Piece) -> str:
@@ -103,79 +122,71 @@ def _name(found: Piece) -> str:
     return "the end" if found.kind == "$END" else f"`{shorten(found.text, 20)}`"
 
 
-def _sign_help(last: Piece | None, found: Piece) -> str | None:
-    if found.kind == "ESC_IDENT":
+def _sign_help(stop: Stop) -> str | None:
+    kind = stop.found.kind
+    if kind == "ESC_IDENT":
         return _CHARACTER_HELP["`"]
-    if found.kind == "PLUS" and last is not None and last.kind == "PLUS":
+    if kind == "PLUS" and stop.last is not None and stop.last.kind == "PLUS":
         return "join two values with one `+`"
-    if found.kind in ("NOT", "MINUS"):
-        return "put the negated part in parentheses"
-    return None
+    return "put the negated part in parentheses" if kind in ("NOT", "MINUS") else None
 
 
-def _after_dot(found: Piece) -> _Explanation:
+def _after_dot(stop: Stop) -> _Said:
+    found = stop.found
     message = f"expected a field name after `.`, found {_name(found)}"
     if found.kind in _WORDS:
-        return _Explanation(message, f'write `["{found.text}"]` instead of `.{found.text}`')
+        return _Said(message, f'write `["{found.text}"]` instead of `.{found.text}`')
     if found.kind in ("STRING", "INT"):
-        return _Explanation(message, "a field that is no plain name is read with `[…]`")
-    return _Explanation(message)
+        return _Said(message, 'a field that is no plain name is read as `["…"]`')
+    return _Said(message)
 
 
-def _after_value(found: Piece, opened: Piece | None) -> _Explanation:
-    if opened is not None and opened.kind == "QUESTION":
-        return _after_question(found, opened)
-    if found.kind == "$END" and opened is not None:
-        message = f"`{opened.text}` is never closed"
-        return _Explanation(message, f"close it with `{_closing(opened)}`", opened)
-    if found.kind in _CLOSERS.values() and found.kind != "COLON":
-        return _closer(found, opened)
-    wanted = "an operator or the end" if opened is None else f"an operator or `{_closing(opened)}`"
-    if opened is not None and opened.kind == "LBRACE":
-        message = f"expected `:` and a value, `,` or `}}`, found {_name(found)}"
-        return _Explanation(message, None, opened)
-    return _Explanation(f"expected {wanted}, found {_name(found)}", _value_help(found), opened)
+def _after_value(stop: Stop) -> _Said:
+    found, opener = stop.found, stop.opener
+    if opener is None and found.kind in _CLOSERS:
+        return _Said(f"`{found.text}` closes nothing")
+    if opener is None:
+        return _Said(f"expected an operator or the end, found {_name(found)}", _value_help(stop))
+    if opener.kind == "QUESTION":
+        return _after_question(stop, opener)
+    closer = _CLOSERS[_CLOSED_BY[opener.kind]]
+    if stop.is_end:
+        return _Said(f"`{opener.text}` is never closed", f"close it with `{closer}`", opener)
+    if opener.kind == "LBRACE":
+        return _in_braces(found, opener)
+    if found.kind in _CLOSERS:
+        message = f"expected `{closer}` for `{opener.text}`, found `{found.text}`"
+        return _Said(message, None, opener)
+    message = f"expected an operator or `{closer}`, found {_name(found)}"
+    return _Said(message, _value_help(stop), opener)
 
 
-def _closing(opened: Piece) -> str:
-    return _SIGNS[_CLOSERS[opened.kind]]
+def _after_question(stop: Stop, opener: Piece) -> _Said:
+    message = f"`?` needs a `:` and what holds otherwise, found {_name(stop.found)}"
+    following = stop.before[stop.before.index(opener) + 1]
+    if stop.found.kind == "QUESTION":
+        return _Said(message, "put the inner ternary in parentheses", opener)
+    if following.kind == "DOT":
+        help_ = "there is no `?.`: write `.`, and test with `has(…)` for what may be missing"
+        return _Said(message, help_, opener)
+    return _Said(message, None, opener)
 
 
-def _after_question(found: Piece, opened: Piece) -> _Explanation:
-    message = f"`?` needs a `:` and what holds otherwise, found {_name(found)}"
-    if found.kind == "QUESTION":
-        return _Explanation(message, "put the inner ternary in parentheses", opened)
-    help_ = "a missing field needs no `?.`: write `.` alone, or test it with `has(…)`"
-    return _Explanation(message, help_ if found.kind == "$END" else None, opened)
+def _in_braces(found: Piece, opener: Piece) -> _Said:
+    message = f"expected `:` and a value, `,` or `}}`, found {_name(found)}"
+    if found.kind not in _CLOSERS:
+        return _Said(message, None, opener)
+    help_ = "braces make a map, `{'key': value}`; an expression stands without them"
+    return _Said(f"expected `:` and a value, found {_name(found)}", help_, opener)
 
 
-def _closer(found: Piece, opened: Piece | None) -> _Explanation:
-    if opened is None:
-        return _Explanation(f"`{found.text}` closes nothing")
-    message = f"expected `{_closing(opened)}` for `{opened.text}`, found `{found.text}`"
-    if opened.kind == "LBRACE":
-        message = f"expected `:` and a value, found `{found.text}`"
-        help_ = "braces make a map, `{'key': value}`; an expression stands without them"
-        return _Explanation(message, help_, opened)
-    return _Explanation(message, None, opened)
-
-
-def _value_help(found: Piece) -> str | None:
-    if found.text in _TOKEN_HELP:
-        return _TOKEN_HELP[found.text]
+def _value_help(stop: Stop) -> str | None:
+    found, last = stop.found, stop.last
+    for word in (found.text, last.text if last else ""):
+        if word in _TOKEN_HELP:
+            return _TOKEN_HELP[word]
     if found.kind == "FLOAT" and found.text.startswith("."):
         return f'a field that begins with a digit is read as `["{found.text[1:]}"]`'
-    if found.kind in _VALUES:
-        return "join two values with `+`, or compare them with `==`"
-    return None
-
-
-def _open(before: list[Piece]) -> Piece | None:
-    """Return the innermost bracket, or `?` of a ternary, that is still open."""
-    waiting: list[Piece] = []
-    for piece in before:
-        if piece.kind in _CLOSERS:
-            waiting.append(piece)
-        elif waiting and piece.kind == _CLOSERS[waiting[-1].kind]:
-            waiting.pop()
-    return waiting[-1] if waiting else None
+    if found.kind == "COMMA":
+        return "two conditions are joined with `&&`"
+    return "join two values with `+`, or compare them with `==`" if found.kind in _VALUES else None

@@ -64,6 +64,9 @@ class Server:
                 "pg_ctl", "stop", f"--pgdata={self.data_dir.cluster.name}", "--mode=fast",
                 "--wait", f"--timeout={STOP_TIMEOUT}", timeout=STOP_TIMEOUT + 10,
             )  # fmt: skip
+            short = _short_socket_dir(self.data_dir, self.account)
+            if short.exists():
+                short.rmdir()
 
     def _running(self) -> Postmaster | None:
         postmaster = Postmaster.read(self.data_dir.cluster)
@@ -208,11 +211,15 @@ def _socket_dir(data_dir: DataDir, account: pwd.struct_passwd | None) -> Path:
     longest = data_dir.server / f".s.PGSQL.{PORT}"
     if len(os.fsencode(longest)) <= SOCKET_PATH_LIMIT and "," not in str(longest):
         return data_dir.server
-    owner = account.pw_uid if account else os.geteuid()
-    name = hashlib.sha256(os.fsencode(data_dir.path)).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"jobspec-{owner}-{name}"
+    folder = _short_socket_dir(data_dir, account)
     try:
         make_private(folder, account)
     except OSError as error:
         raise unusable(folder, error) from error
     return folder
+
+
+def _short_socket_dir(data_dir: DataDir, account: pwd.struct_passwd | None) -> Path:
+    owner = account.pw_uid if account else os.geteuid()
+    name = hashlib.sha256(os.fsencode(data_dir.path)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"jobspec-{owner}-{name}"

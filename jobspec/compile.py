@@ -66,7 +66,7 @@ def examine(specs: Spec | Iterable[Spec]) -> Examined:
     texts = tuple(_texts(_several(specs), findings))
     read = [job for text in texts for job in _read(text, findings)]
     check_jobs(read, findings)
-    if not read and not findings:
+    if not read and not any(found.severity is Severity.ERROR for found in findings):
         _report_no_job(texts, findings)
     jobs = CompiledJobs(tuple({one.job.id: one.job for one in read}.values()))
     files = tuple(text.source.name for text in texts)

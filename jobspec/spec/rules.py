@@ -74,10 +74,10 @@ def _report_same_id(read: ReadJob, first: Fields, findings: Findings) -> None:
 
 
 def _what_it_does(job: CompiledJob) -> object:
-    """Return what two jobs must share to look like copies, or None for a job without keys."""
+    """Return what two jobs must share to look like copies; None where one has no trigger or key."""
     options = (job.idempotency, job.debounce, job.rate_limit, job.throttle, job.singleton)
     keys = tuple(None if option is None else option.key for option in options)
-    return (frozenset(job.triggers), keys) if any(keys) else None
+    return (frozenset(job.triggers), keys) if job.triggers and any(keys) else None
 
 
 def _report_copy(read: ReadJob, alike: Fields, findings: Findings) -> None:

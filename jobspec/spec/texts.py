@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from jobspec.diagnostics import Diagnostic
     from jobspec.load import ScalarNode
-    from jobspec.source import Span
     from jobspec.spec.fields import Fields, Findings
 
 NO_TIME = timedelta(0)
@@ -86,25 +85,13 @@ def _priority(text: str, node: ScalarNode, findings: Findings) -> str | None:
 
 
 def _cancellation(text: str, node: ScalarNode, findings: Findings) -> str | None:
-    for name, span in _calls(text):
-        message = f"the condition of a cancellation can't call a function, and `{name}` is one"
+    from jobspec.cel import calls  # noqa: PLC0415  few jobs have conditions
+
+    for name, span in calls(text):
+        message = f"`{name}` can't be used in the condition of a cancellation"
         help_ = "compare fields as they are sent, such as `event.data.id == async.data.id`"
         findings.report("JS403", node, message, help_, span=node.locate(span))
     return _condition(text, node, findings)
-
-
-def _calls(text: str) -> list[tuple[str, Span]]:
-    """Return the functions that an expression calls, and where; macros such as `has` are none."""
-    from jobspec import cel  # noqa: PLC0415  few jobs have conditions
-    from jobspec.cel.macros import macro_of  # noqa: PLC0415
-    from jobspec.cel.tree import Call, walk  # noqa: PLC0415
-
-    try:
-        nodes = list(walk(cel.parse(text)))
-    except cel.CelError:  # what is wrong is reported with the condition as a whole
-        return []
-    calls = [node for node in nodes if isinstance(node, Call) and macro_of(node) is None]
-    return [(call.function, call.function_span) for call in calls]
 
 
 def _rehome(found: Iterable[Diagnostic], node: ScalarNode, findings: Findings) -> None:

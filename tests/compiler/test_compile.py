@@ -142,7 +142,7 @@ def test_an_error_holds_every_finding_of_every_file(tmp_path):
     with pytest.raises(CompileError) as caught:
         compile(tmp_path)
     found = [(one.source.name, one.code) for one in caught.value.diagnostics]
-    assert len(found) == 40
+    assert len(found) == 20
     assert found == sorted(found, key=lambda one: one[0])
 
 

@@ -6,7 +6,7 @@ they are written, so a key is a text and a duration is `"2m"` or a `timedelta`; 
 business of `jobspec.spec.options`.
 
 Plain dataclasses, since a check of one small file must not pay for building validators
-(docs/decisions/specs-are-read-by-hand.md).
+(docs/decisions/0007-specs-read-by-hand.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The reference counts twice. While it parses, it counts open invocations of each 
 rules: a bracket opens an expression, a right operand opens a comparison or a calculation anew, a
 left operand does not. Afterwards it counts the nodes on a path through its tree, where a left
 operand is as deep as any, but `&&`, `||`, negations, lists and parentheses are free. So a sum of
-249 fields is refused, and so are 250 parentheses.
+250 fields is refused, and so are 250 parentheses.
 """
 
 from __future__ import annotations

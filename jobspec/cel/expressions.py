@@ -99,7 +99,7 @@ def paths(text: str) -> tuple[Path, ...]:
 def calls(text: str) -> tuple[tuple[str, Span], ...]:
     """Return the calls, by name and place, that keep an expression from being a cancellation's.
 
-    None where it can't be read: that is told by `check_condition`.
+    Nothing where it can't be read: `check_condition` tells of that.
     """
     try:
         return forbidden_calls(parse(text))

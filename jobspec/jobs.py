@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from jobspec.keys.template import KeyTemplate
-from jobspec.schedules import Schedule
+if TYPE_CHECKING:  # a check without schedules must not load the time zones
+    from jobspec.keys import KeyTemplate
+    from jobspec.schedules import Schedule
 
 Handler = Callable[..., object]
 
@@ -37,9 +38,13 @@ Trigger = EventTrigger | CronTrigger
 
 @dataclass(frozen=True, slots=True)
 class Idempotency:
-    """Events whose key resolves to the same text make one run."""
+    """Events whose key resolves to the same text make one run.
+
+    The key counts for good, for a time from its first event, or until its run has ended.
+    """
 
     key: KeyTemplate
+    window: timedelta | Literal["forever", "while-active"] = "forever"
 
 
 @dataclass(frozen=True, slots=True)

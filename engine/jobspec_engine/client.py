@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+from jobspec_engine.add_job import AddJobOptions, add_job
 from jobspec_engine.batch import Prepared, due_now, exchange, needs_transaction, prepare
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.database import connection_settings
-from jobspec_engine.events import Event, Sent
+from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.statements import Statements, drive, drive_async, fetch, fetch_async
 from jobspec_engine.target import require_supported
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jobspec import CompiledJobs
+    from jobspec_engine.statements import AddedRow
 
 
 class Client:
@@ -98,6 +100,31 @@ class Client:
                 with suppress(psycopg.OperationalError):  # committed already; polling finds the run
                     fetch(own, self._statements.wake())
             return sent
+
+    def add_job(
+        self,
+        job_id: str,
+        payload: Mapping[str, object] | None = None,
+        *,
+        connection: Connection[Any] | None = None,
+        **options: Unpack[AddJobOptions],
+    ) -> Dispatched:
+        """Add a run of a job without an event; `AddJobOptions` tells how.
+
+        Returns the run that was made (`enqueued`) or joined (`coalesced`), also under contention.
+        With a `connection` it is a part of the caller's transaction, as in `send`. Raises
+        `AddJobError` for what can't be added, `psycopg.Error` when the database fails.
+        """
+        call = add_job(
+            self._statements, self._jobs, job_id, payload, options, wake=connection is not None
+        )
+        if connection is not None:
+            return _added(job_id, fetch(connection, call))
+        with self._pool.connection() as own:
+            added = _added(job_id, fetch(own, call))
+            with suppress(psycopg.OperationalError):  # committed already; polling finds the run
+                fetch(own, self._statements.wake())
+            return added
 
     def _send(
         self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True
@@ -184,6 +211,26 @@ class AsyncClient:
         await self._wake()
         return sent
 
+    async def add_job(
+        self,
+        job_id: str,
+        payload: Mapping[str, object] | None = None,
+        *,
+        connection: AsyncConnection[Any] | None = None,
+        **options: Unpack[AddJobOptions],
+    ) -> Dispatched:
+        """Add a run of a job without an event. As `Client.add_job`."""
+        call = add_job(
+            self._statements, self._jobs, job_id, payload, options, wake=connection is not None
+        )
+        if connection is not None:
+            return _added(job_id, await fetch_async(connection, call))
+        async with self._pool.connection() as own:
+            added = _added(job_id, await fetch_async(own, call))
+        self._due = True
+        await self._wake()
+        return added
+
     async def _send_own(self, batch: Sequence[Prepared]) -> list[Sent]:
         async with self._pool.connection() as own:
             sent = await self._send(own, batch, wake=False)
@@ -208,3 +255,8 @@ class AsyncClient:
         if wake and due_now(sent):
             await fetch_async(connection, self._statements.wake())
         return sent
+
+
+def _added(job_id: str, rows: Sequence[AddedRow]) -> Dispatched:
+    row = rows[0]
+    return Dispatched(job_id, row.outcome, row.run_id, row.due)

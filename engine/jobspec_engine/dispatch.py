@@ -6,12 +6,12 @@ Keys are resolved here, in the sender's process; what they decide is decided by 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import timedelta
 
     from jobspec import CompiledJob, KeyTemplate
     from jobspec_engine.events import Encoded
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Dispatch(NamedTuple):
     """One event for one job: a row of `send.sql`'s second input, in the order of its columns.
 
-    The run is due after `wait`, and a debounced one at `timeout` at the latest.
+    The idempotency key counts for `key_window`, or until its run has ended if `while_active`, or
+    else for good. The run is due after `wait`, and a debounced one at `timeout` at the latest.
     """
 
     event_id: str
@@ -30,6 +31,8 @@ class Dispatch(NamedTuple):
     idempotency_key: str | None = None
     debounce_digest: bytes | None = None
     debounce_key: str | None = None
+    key_window: timedelta | None = None
+    while_active: bool = False
     wait: timedelta | None = None
     timeout: timedelta | None = None
     key_error: str | None = None
@@ -44,6 +47,11 @@ def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Di
     row = Dispatch(event.id, job.id, job.retries + 1)
     if job.idempotency is not None:
         row = _with_idempotency(row, job.idempotency.key, scope)
+        window = job.idempotency.window
+        row = row._replace(
+            key_window=window if isinstance(window, timedelta) else None,
+            while_active=window == "while-active",
+        )
     if job.debounce is not None:
         debounce = job.debounce
         row = _with_debounce(row, debounce.key, scope)._replace(

@@ -25,3 +25,7 @@ class HandlerError(EngineError):
 
 class ResultError(EngineError, ValueError):
     """What a handler returned is not JSON, and so can't be kept."""
+
+
+class AddJobError(EngineError, ValueError):
+    """A call of `add_job` asks for what can't be done."""

@@ -97,6 +97,14 @@ class KnownRow(NamedTuple):
     run_at: datetime
 
 
+class AddedRow(NamedTuple):
+    """The run that a call of `add_job` made or joined."""
+
+    outcome: Any
+    run_id: int
+    due: datetime
+
+
 class Claimed(NamedTuple):
     """A run that this worker holds, with its event."""
 
@@ -208,6 +216,10 @@ class Statements:
             "point_idempotency", lambda _: None, job_ids=job_ids, digests=digests, run_ids=run_ids
         )
 
+    def add_job(self, **params: object) -> Call[AddedRow]:
+        """Add a run, or join the one that waits: the parameters of `add_job.sql`."""
+        return self._call("add_job", AddedRow._make, **params)
+
     def wake(self) -> Call[None]:
         """Wake the workers that sleep."""
         return self._call("wake", lambda _: None, channel=self.channel)
@@ -286,6 +298,8 @@ _DISPATCH_PARAMETERS = (
     "idempotency_keys",
     "debounce_digests",
     "debounce_keys",
+    "windows",
+    "while_active",
     "waits",
     "timeouts",
     "key_errors",

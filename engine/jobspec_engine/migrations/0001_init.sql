@@ -38,8 +38,12 @@ create table {schema}.job_queue (
     -- is what is compared. The text is for people, U+0000 shown as U+2400.
     debounce_digest  bytea,
     debounce_key     text,
+    -- What the latest event with this key did to the run that waited.
+    debounce_mode    text,
     -- How many events this run stands for.
     events           integer     not null default 1,
+    -- Of runs that are due, those with the smallest number are claimed first.
+    priority         smallint    not null default 0,
     attempt          integer     not null default 0,
     max_attempts     integer     not null,
     -- How often a dead worker's lease ran out on it, and the attempt was given back.
@@ -67,8 +71,12 @@ create table {schema}.job_queue (
     constraint job_queue_refunds check (refunds >= 0),
     constraint job_queue_events check (events >= 1),
     constraint job_queue_run_by check (first_claimed_at is not null or run_at <= run_by),
-    constraint job_queue_debounce_digest check (
-        octet_length(debounce_digest) = 32 and (debounce_digest is null) = (debounce_key is null)
+    constraint job_queue_debounce_digest check (octet_length(debounce_digest) = 32),
+    constraint job_queue_debounce_whole check (
+        num_nulls(debounce_digest, debounce_key, debounce_mode) in (0, 3)
+    ),
+    constraint job_queue_debounce_mode check (
+        debounce_mode in ('debounce', 'replace', 'preserve_run_at', 'unsafe_dedupe')
     )
 )
 -- A queue's rows are updated soon and often: room on the page for the new versions, and a vacuum
@@ -81,7 +89,7 @@ create unique index job_queue_debounce on {schema}.job_queue (job_id, debounce_d
     where state = 'pending' and first_claimed_at is null and debounce_digest is not null;
 
 -- What a claim reads: finished and running rows are not in it.
-create index job_queue_due on {schema}.job_queue (run_at, id) where state = 'pending';
+create index job_queue_due on {schema}.job_queue (priority, run_at, id) where state = 'pending';
 
 -- What a reclaim reads.
 create index job_queue_leased on {schema}.job_queue (lease_until) where state = 'running';
@@ -95,12 +103,22 @@ create table {schema}.job_idempotency (
     first_at   timestamptz not null,
     -- How many events came with this key, the first included.
     events     integer     not null default 1,
+    -- From then on the key is free again; null: it counts for good.
+    expires_at timestamptz,
+    -- Whether the end of its run frees the key.
+    while_active boolean   not null default false,
 
     -- Two racing sends, one run.
     constraint job_idempotency_pkey primary key (job_id, key_digest),
     constraint job_idempotency_digest check (octet_length(key_digest) = 32),
     constraint job_idempotency_events check (events >= 1)
 );
+
+-- What the end of a run reads, to free its key.
+create index job_idempotency_active on {schema}.job_idempotency (run_id) where while_active;
+
+-- What pruning reads.
+create index job_idempotency_expiring on {schema}.job_idempotency (expires_at) where expires_at is not null;
 
 -- One row is one run that ended without success, and why. It can be replayed.
 create table {schema}.job_dead_letter (
@@ -116,3 +134,97 @@ create table {schema}.job_dead_letter (
 );
 
 create index job_dead_letter_recent on {schema}.job_dead_letter (died_at);
+
+-- Add a run from plain SQL: from a trigger, or from any language. `Client.add_job` calls it, too.
+--
+-- With a key the call joins the run of this job and key that is pending and was never claimed:
+--   replace          takes its payload and its run_at
+--   debounce         takes its payload and puts run_at off, never past the first call + max_debounce
+--   preserve_run_at  takes its payload and leaves its run_at
+--   unsafe_dedupe    changes nothing
+-- Returns the run in any case, also under contention: outcome `enqueued` or `coalesced`.
+create function {schema}.add_job(
+    job_id       text,
+    payload      json        default '{}',
+    job_key      text        default null,
+    job_key_mode text        default 'replace',
+    run_at       timestamptz default null,
+    delay        interval    default null,
+    max_debounce interval    default null,
+    priority     integer     default 0,
+    max_attempts integer     default 5,
+    wake         boolean     default true,
+    out run_id   bigint,
+    out outcome  text,
+    out due      timestamptz
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    arrived  constant timestamptz := {schema}.now();
+    wanted   constant timestamptz := coalesce(add_job.run_at, arrived + add_job.delay, arrived);
+    bound    constant timestamptz := arrived + add_job.max_debounce;
+    event_id constant text        := gen_random_uuid()::text;
+    ts       constant bigint      := floor(extract(epoch from arrived) * 1000);
+    enqueued record;
+begin
+    if add_job.job_id is null or add_job.payload is null then
+        raise exception 'add_job: job_id and payload must not be null';
+    end if;
+    if (add_job.max_debounce is null) = (add_job.job_key_mode = 'debounce') then
+        raise exception 'add_job: max_debounce belongs to job_key_mode debounce, and that needs it';
+    end if;
+    insert into {schema}.job_event (id, name, data, ts, received_at)
+    values (event_id, 'jobspec/job.added', add_job.payload, ts, arrived);
+    insert into {schema}.job_queue as kept (
+        job_id, event_id, event_ts, enqueued_at, run_at, run_by,
+        debounce_digest, debounce_key, debounce_mode, priority, max_attempts
+    )
+    values (
+        add_job.job_id, event_id, ts, arrived, least(wanted, bound), bound,
+        sha256(convert_to(add_job.job_key, 'UTF8')), add_job.job_key,
+        case when add_job.job_key is not null then add_job.job_key_mode end,
+        add_job.priority, add_job.max_attempts
+    )
+    on conflict (job_id, debounce_digest)
+        where state = 'pending' and first_claimed_at is null and debounce_digest is not null
+    do update set
+        event_id = case excluded.debounce_mode
+            when 'unsafe_dedupe' then kept.event_id
+            else excluded.event_id
+        end,
+        event_ts = greatest(kept.event_ts, excluded.event_ts),
+        run_at = case excluded.debounce_mode
+            when 'replace' then excluded.run_at
+            when 'debounce' then least(
+                greatest(kept.run_at, excluded.run_at), coalesce(kept.run_by, excluded.run_by)
+            )
+            else kept.run_at
+        end,
+        run_by = case excluded.debounce_mode
+            when 'replace' then null
+            when 'debounce' then coalesce(kept.run_by, excluded.run_by)
+            else kept.run_by
+        end,
+        priority = case excluded.debounce_mode
+            when 'unsafe_dedupe' then kept.priority
+            else excluded.priority
+        end,
+        max_attempts = case excluded.debounce_mode
+            when 'unsafe_dedupe' then kept.max_attempts
+            else excluded.max_attempts
+        end,
+        debounce_mode = excluded.debounce_mode,
+        events = kept.events + 1
+    returning id, kept.run_at, events, tableoid into enqueued;
+    run_id := enqueued.id;
+    due := enqueued.run_at;
+    outcome := case when enqueued.events = 1 then 'enqueued' else 'coalesced' end;
+    if wake and due <= arrived then
+        perform pg_notify(nspname || '.wake', '')
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+        where pg_class.oid = enqueued.tableoid;
+    end if;
+end
+$$;

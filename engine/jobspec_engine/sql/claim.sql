@@ -1,4 +1,4 @@
--- Take runs that are due, oldest first, under a lease.
+-- Take runs that are due under a lease: by priority, then the longest due first.
 --
 -- Locks the rows it takes and skips those that somebody else holds. A run that a send has just put
 -- off is looked at again in its new version, and left. So is one, due all the same, that a send has

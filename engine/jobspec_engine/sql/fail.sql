@@ -25,5 +25,11 @@ dead_letter as (
     select id, job_id, reason, message, {schema}.now()
     from failed
     where state = 'failed'
+),
+freed_key as (
+    update {schema}.job_idempotency as kept
+    set expires_at = {schema}.now()
+    from failed
+    where failed.state = 'failed' and kept.run_id = failed.id and kept.while_active
 )
 select id from failed

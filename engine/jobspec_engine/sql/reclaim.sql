@@ -30,5 +30,11 @@ dead_letter as (
         format('its workers died or froze on it time and again, last %%s', claimed_by), {schema}.now()
     from reclaimed
     where state = 'failed'
+),
+freed_key as (
+    update {schema}.job_idempotency as kept
+    set expires_at = {schema}.now()
+    from reclaimed
+    where reclaimed.state = 'failed' and kept.run_id = reclaimed.id and kept.while_active
 )
 select id, state from reclaimed

@@ -33,11 +33,12 @@ dispatch as materialized (
             %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
             %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
             %(debounce_digests)s::bytea[], %(debounce_keys)s::text[],
+            %(windows)s::interval[], %(while_active)s::bool[],
             %(waits)s::interval[], %(timeouts)s::interval[], %(key_errors)s::text[]
         ) with ordinality as given (
             event_id, job_id, max_attempts,
             idempotency_digest, idempotency_key, debounce_digest, debounce_key,
-            wait, timeout, key_error, position
+            key_window, while_active, wait, timeout, key_error, position
         )
         join new_event on new_event.id = given.event_id
         order by position
@@ -52,11 +53,27 @@ first_with_key as (
     order by job_id, idempotency_digest, position
 ),
 used_key as (
-    insert into {schema}.job_idempotency as kept (job_id, key_digest, key, run_id, first_at, events)
-    select job_id, idempotency_digest, idempotency_key, run_id, {schema}.now(), events
+    insert into {schema}.job_idempotency as kept (
+        job_id, key_digest, key, run_id, first_at, events, expires_at, while_active
+    )
+    select
+        job_id, idempotency_digest, idempotency_key, run_id, {schema}.now(), events,
+        {schema}.now() + key_window, while_active
     from first_with_key
     order by job_id, idempotency_digest
-    on conflict (job_id, key_digest) do update set events = kept.events + excluded.events
+    -- A key that is free again is taken as if it were new; a key in use only counts.
+    on conflict (job_id, key_digest) do update set
+        (run_id, first_at, expires_at, while_active, events) = (
+            select
+                excluded.run_id, excluded.first_at, excluded.expires_at, excluded.while_active,
+                excluded.events
+            where kept.expires_at <= excluded.first_at
+            union all
+            select
+                kept.run_id, kept.first_at, kept.expires_at, kept.while_active,
+                kept.events + excluded.events
+            where (kept.expires_at <= excluded.first_at) is not true
+        )
     returning job_id, key_digest, run_id
 ),
 admitted as materialized (
@@ -94,12 +111,13 @@ to_enqueue as (
 enqueued as (
     insert into {schema}.job_queue as kept (
         id, job_id, event_id, event_ts, state, enqueued_at, run_at, run_by,
-        debounce_digest, debounce_key, events, max_attempts, finished_at
+        debounce_digest, debounce_key, debounce_mode, events, max_attempts, finished_at
     )
     select
         run_id, job_id, event_id, ts, case when dead then 'failed' else 'pending' end,
         {schema}.now(), run_at, run_by,
-        debounce_digest, debounce_key, events, max_attempts, case when dead then {schema}.now() end
+        debounce_digest, debounce_key, case when debounce_key is not null then 'debounce' end,
+        events, max_attempts, case when dead then {schema}.now() end
     from to_enqueue
     order by job_id, debounce_digest, run_id
     on conflict (job_id, debounce_digest)
@@ -109,10 +127,13 @@ enqueued as (
         event_id = case when excluded.event_ts >= kept.event_ts then excluded.event_id else kept.event_id end,
         event_ts = greatest(kept.event_ts, excluded.event_ts),
         run_at = case
-            when excluded.event_ts >= kept.event_ts
-                then least(greatest(kept.run_at, excluded.run_at), kept.run_by)
+            when excluded.event_ts >= kept.event_ts then least(
+                greatest(kept.run_at, excluded.run_at), coalesce(kept.run_by, excluded.run_by)
+            )
             else kept.run_at
         end,
+        run_by = coalesce(kept.run_by, excluded.run_by),
+        debounce_mode = excluded.debounce_mode,
         max_attempts = excluded.max_attempts,
         events = kept.events + excluded.events
     returning id, job_id, debounce_digest, run_at

@@ -13,7 +13,8 @@ import click
 
 from jobspec import report
 from jobspec.compile import Examined, examine
-from jobspec.diagnostics import RULES, Severity
+from jobspec.compile import compile as compiled
+from jobspec.diagnostics import RULES, CompileError, Severity
 from jobspec.spec import suggestion
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ class _Commands(click.Group):
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(_no_such_command(args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; specs that it can't compile are shown as a check shows them."""
+        try:
+            return super().invoke(ctx)
+        except CompileError as error:
+            click.echo(report.render("full", error.diagnostics, ()), nl=False, err=True)
+            sys.exit(1)
 
 
 def _installed() -> dict[str, click.Command]:
@@ -97,12 +106,7 @@ def compile(paths: tuple[str, ...]) -> None:  # noqa: A001  the word for what it
     """Compile specs and print the jobs as JSON."""
     from jobspec.targets import engine  # noqa: PLC0415  not needed by a check
 
-    examined = examine(paths)
-    if _errors(examined):
-        click.echo(report.render("full", examined.findings, examined.files), nl=False, err=True)
-        click.echo(_summary(examined), err=True)
-        sys.exit(1)
-    click.echo(engine.render(examined.jobs), nl=False)
+    click.echo(engine.render(compiled(paths)), nl=False)
 
 
 @main.command()

@@ -53,6 +53,11 @@ def _import(name: str) -> Any:
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise HandlerError(
+            f"handler `{name}` needs the module `{error.name}`, which is not there: install it, or"
+            " start the worker in the folder it is in"
+        ) from error
     except Exception as error:
         raise HandlerError(
             f"importing `{module_name}` of handler `{name}` raised {type(error).__name__}: {error}"

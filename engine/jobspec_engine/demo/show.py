@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rich.console import Console
-from rich.table import Table
+import click
 
+from jobspec_engine import tables
 from jobspec_engine.demo.play import PUSHES, SENDERS, Played, play
 
 _WHY = {
@@ -19,33 +19,38 @@ _WHY = {
 
 def show(dsn: str) -> None:
     """Play the demo and print what happened."""
-    console = Console()
-    console.print(f"Sending one email twice and {PUSHES} pushes to one repository,")
-    console.print(f"from {SENDERS} senders that race one another.\n")
+    click.echo(f"Sending one email twice and {PUSHES} pushes to one repository,")
+    click.echo(f"from {SENDERS} senders that race one another.\n")
     played = play(dsn)
-    console.print(_events(played), "")
-    console.print("The clock is moved on by two minutes, to when the burst is due.\n")
-    console.print(_runs(played))
+    _show_events(played)
+    click.echo("\nThe clock is moved on by two minutes, to when the burst is due.\n")
+    _show_runs(played)
 
 
-def _events(played: Played) -> Table:
-    table = _table("What became of the events", "job", "events", "outcome", "run", "why")
-    for told, count in played.outcomes:
-        why = told.reason or _WHY[told.job_id, told.outcome]
-        table.add_row(told.job_id, str(count), told.outcome, str(told.run_id), why)
-    return table
+def _show_events(played: Played) -> None:
+    rows = [
+        (
+            told.job_id,
+            str(count),
+            told.outcome,
+            str(told.run_id),
+            told.reason or _WHY[told.job_id, told.outcome],
+        )
+        for told, count in played.outcomes
+    ]
+    headings = ("job", "events", "outcome", "run", "why")
+    tables.show(headings, rows, title="What became of the events")
 
 
-def _runs(played: Played) -> Table:
-    table = _table("What ran", "run", "job", "state", "events", "result")
-    for run in played.runs:
-        result = "" if run.result is None else str(json.loads(run.result))
-        table.add_row(str(run.run_id), run.job_id, run.state, str(run.events), result)
-    return table
-
-
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in ("events", "run") else "left")
-    return table
+def _show_runs(played: Played) -> None:
+    rows = [
+        (
+            str(run.run_id),
+            run.job_id,
+            run.state,
+            str(run.events),
+            "" if run.result is None else str(json.loads(run.result)),
+        )
+        for run in played.runs
+    ]
+    tables.show(("run", "job", "state", "events", "result"), rows, title="What ran")

@@ -1,4 +1,4 @@
-"""The engine's commands: arguments, tables and exit codes, nothing else.
+"""What each command does: arguments, what it prints and its exit code, nothing else.
 
 Exit codes: 0 where all is well, 1 where something was found or failed, 2 for misuse.
 """
@@ -12,118 +12,49 @@ import logging
 import os
 import signal
 import sys
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg
-from rich.console import Console
-from rich.table import Table
 
 import jobspec
+from jobspec_engine.cli.options import database, database_options, server, server_option
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
-from jobspec_engine.embedded import EmbeddedPostgres
-from jobspec_engine.errors import EngineError
-from jobspec_engine.migrate import migrate, pending
+from jobspec_engine.migrate import migrate
 from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.tables import show
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from jobspec_engine.events import Sent
+    from jobspec_engine.events import Dispatched, Sent
     from jobspec_engine.statements import RunRow
 
-P = ParamSpec("P")
-R = TypeVar("R")
+log = logging.getLogger(__name__)
 
 STATES = ("pending", "running", "completed", "failed", "cancelled")
 
 
-def database_options(command: Callable[P, R]) -> Callable[P, R]:
-    """Add `--dsn` and `--schema` to a command, and turn what the engine raises into messages."""
-
-    @click.option(
-        "--dsn",
-        envvar="JOBSPEC_DSN",
-        metavar="URL",
-        help="The database, postgresql://… [env: JOBSPEC_DSN; default: a bundled Postgres]",
-    )
-    @click.option(
-        "--schema",
-        envvar="JOBSPEC_SCHEMA",
-        default="jobspec",
-        show_default=True,
-        help="The schema of the engine's tables [env: JOBSPEC_SCHEMA]",
-    )
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except (EngineError, jobspec.EventError, psycopg.Error) as error:
-            raise click.ClickException(str(error)) from error
-
-    return guarded
-
-
-@contextmanager
-def database(dsn: str | None, schema: str) -> Generator[str]:
-    """Give the DSN to work on: the one asked for, or that of the bundled Postgres, migrated.
-
-    A database that was asked for is never migrated unasked.
-    """
-    if dsn is not None:
-        missing = pending(dsn, schema)
-        if missing:
-            names = ", ".join(str(one) for one in missing)
-            raise click.ClickException(f"migrations are missing ({names}): run `jobspec migrate`")
-        yield dsn
-        return
-    with bundled() as own:
-        migrate(own, schema)
-        yield own
-
-
-@contextmanager
-def bundled() -> Generator[str]:
-    """Start the bundled Postgres, say where its data is, and stop it at the end."""
-    with EmbeddedPostgres() as server:
-        click.echo(f"bundled Postgres, data in {server.data_dir}", err=True)
-        yield server.dsn
-
-
 @click.command("demo")
-@database_options
-def demo_command(dsn: str | None, schema: str) -> None:  # noqa: ARG001  the demo has its own
+@server_option
+def demo_command(dsn: str | None) -> None:
     """Send an email twice and a burst of pushes, run them, show what ran.
 
     The demo lives in a schema of its own, which is dropped at its end.
     """
-    from jobspec_engine.demo.show import show  # noqa: PLC0415  only this command needs it
+    from jobspec_engine.demo import show as demo  # noqa: PLC0415  only this command needs it
 
-    if dsn is not None:
-        show(dsn)
-        return
-    with bundled() as own:
-        show(own)
+    with server(dsn) as chosen:
+        demo.show(chosen)
 
 
 @click.command("migrate")
 @database_options
 def migrate_command(dsn: str | None, schema: str) -> None:
     """Bring the schema to this version. Safe to repeat, and from many places at once."""
-    if dsn is None:
-        with bundled() as own:
-            _migrate(own, schema)
-    else:
-        _migrate(dsn, schema)
-
-
-def _migrate(dsn: str, schema: str) -> None:
-    applied = migrate(dsn, schema)
+    with server(dsn) as chosen:
+        applied = migrate(chosen, schema)
     for one in applied:
         click.echo(f"applied {one}")
     if not applied:
@@ -150,7 +81,13 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
 @click.command("worker")
 @click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
 @database_options
-@click.option("--concurrency", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many runs may run at once.",
+)
 @click.option(
     "--lease",
     type=click.FloatRange(min=0.5),
@@ -188,8 +125,19 @@ def worker_command(
 async def _work(worker: Worker, *, until_idle: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, lambda: worker.stop(now=worker.stopping))
+        loop.add_signal_handler(number, _stop, worker)
+    log.info("worker %s is at work", worker.name)
     await worker.run(until_idle=until_idle)
+    log.info("worker %s is done", worker.name)
+
+
+def _stop(worker: Worker) -> None:
+    if worker.stopping:
+        log.info("giving the running runs back")
+        worker.stop(now=True)
+    else:
+        log.info("letting the running runs end; a second signal gives them back")
+        worker.stop()
 
 
 @click.command("send")
@@ -222,34 +170,41 @@ def send_command(
     jobs = jobspec.compile(paths)
     with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
         sent = client.send(name, payload, id=event_id, ts=ts)
-    _show_sent(sent, as_json=as_json)
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(sent), indent=2, default=str))
+    else:
+        _show_sent(sent)
+    if not sent.jobs:
+        click.echo(f"no job has the trigger `{name}`; {_known_events(jobs)}", err=True)
 
 
 def _parse(data: str) -> dict[str, Any]:
-    text = sys.stdin.read() if data == "-" else data
     try:
-        payload: Any = json.loads(text)
+        payload: Any = json.loads(sys.stdin.read() if data == "-" else data)
     except ValueError as error:
         raise click.UsageError(f"DATA is not JSON: {error}") from error
+    except RecursionError as error:
+        raise click.UsageError("DATA is nested too deep") from error
     if not isinstance(payload, dict):
         raise click.UsageError("DATA must be a JSON object, such as '{\"id\": 1}'")
     return payload
 
 
-def _show_sent(sent: Sent, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(dataclasses.asdict(sent), indent=2, default=str))
-        return
+def _known_events(jobs: jobspec.CompiledJobs) -> str:
+    """Return which events start a job, in a few words."""
+    triggers = (trigger for job in jobs.values() for trigger in job.triggers)
+    names = sorted({one.event for one in triggers if isinstance(one, jobspec.EventTrigger)})
+    return "there are " + ", ".join(f"`{name}`" for name in names) if names else "no event has one"
+
+
+def _show_sent(sent: Sent) -> None:
     click.echo(f"event {sent.event_id}")
-    if not sent.jobs:
-        click.echo("it triggers no job", err=True)
-        return
-    table = _table("job", "outcome", "run", "due", "why")
-    for job in sent.jobs:
-        table.add_row(
-            job.job_id, job.outcome, _text(job.run_id), _text(job.run_at), _text(job.reason)
-        )
-    Console().print(table)
+    if sent.jobs:
+        show(("job", "outcome", "run", "due", "why"), map(_sent_row, sent.jobs))
+
+
+def _sent_row(job: Dispatched) -> tuple[str, ...]:
+    return job.job_id, job.outcome, _text(job.run_id), _text(job.run_at), _text(job.reason)
 
 
 @click.command("runs")
@@ -266,42 +221,34 @@ def runs_command(
     limit: int,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """List the newest runs."""
+    """List the newest runs: when each ended or else is due, and why it failed."""
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
     if as_json:
         click.echo(json.dumps([row._asdict() for row in rows], indent=2, default=str))
-        return
-    Console().print(_runs_table(rows) if rows else "no runs")
+    elif rows:
+        show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
+    else:
+        click.echo("no runs")
 
 
-def _runs_table(rows: list[RunRow]) -> Table:
-    table = _table("run", "job", "state", "attempt", "events", "due", "ended", "why")
-    for row in rows:
-        table.add_row(
-            str(row.run_id),
-            row.job_id,
-            row.state,
-            f"{row.attempt} of {row.max_attempts}",
-            str(row.events),
-            _text(row.run_at),
-            _text(row.finished_at),
-            _text(row.message),
-        )
-    return table
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table
+def _run_row(row: RunRow) -> tuple[str, ...]:
+    return (
+        _text(row.run_id),
+        row.job_id,
+        row.state,
+        f"{row.attempt} of {row.max_attempts}",
+        _text(row.events),
+        _text(row.finished_at or row.run_at),
+        _text(row.message),
+    )
 
 
 def _text(value: object) -> str:
+    """Return a value for a table: a time as the clock here shows it, of a message one line."""
     if isinstance(value, datetime):
-        return value.astimezone().isoformat(" ", "seconds")
-    return "" if value is None else str(value)
+        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+    return "" if value is None else str(value).partition("\n")[0]
 
 
 commands = (

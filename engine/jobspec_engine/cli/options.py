@@ -1,0 +1,156 @@
+"""The options that say which database: `--dsn` and `--schema`, or the bundled Postgres."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+
+import click
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+import jobspec
+from jobspec_engine.embedded import EmbeddedPostgres
+from jobspec_engine.errors import EngineError, MigrationError
+from jobspec_engine.migrate import check_schema_name, migrate, pending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_UNREADABLE = (
+    "it can't be read; write postgresql://user:password@host:5432/database, and characters of the"
+    " password such as @ : / ? % as %40 %3A %2F %3F %25"
+)
+
+
+def _check_dsn(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Refuse an address that can't be read. Nothing of it is repeated: it may be the password."""
+    if value is not None and not _is_readable(value):
+        raise click.BadParameter(_UNREADABLE)
+    return value
+
+
+def _is_readable(dsn: str) -> bool:
+    try:
+        settings = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        return False
+    # An unescaped `@` or `/` makes the rest of a password a host or a port, which libpq would tell.
+    ports = str(settings.get("port") or "").split(",")
+    return "@" not in str(settings.get("host") or "")[1:] and all(
+        not port or port.isdigit() for port in ports
+    )
+
+
+def _check_schema(_: click.Context, __: click.Parameter, value: str) -> str:
+    try:
+        check_schema_name(value)
+    except MigrationError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+_dsn = click.option(
+    "--dsn",
+    callback=_check_dsn,
+    envvar="JOBSPEC_DSN",
+    metavar="URL",
+    help="The database, postgresql://… [env: JOBSPEC_DSN; default: a bundled Postgres]",
+)
+_schema = click.option(
+    "--schema",
+    callback=_check_schema,
+    metavar="NAME",
+    envvar="JOBSPEC_SCHEMA",
+    default="jobspec",
+    show_default=True,
+    help="The schema of the engine's tables [env: JOBSPEC_SCHEMA]",
+)
+
+
+def server_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--dsn` to a command, and turn what the engine raises into messages."""
+    return _dsn(_guarded(command))
+
+
+def database_options(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--dsn` and `--schema` to a command, and turn what the engine raises into messages."""
+    return _dsn(_schema(_guarded(command)))
+
+
+def _guarded(command: Callable[P, R]) -> Callable[P, R]:
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (EngineError, jobspec.EventError, psycopg.Error) as error:
+            _fail(error)
+        except ExceptionGroup as group:  # a worker's tasks end together
+            known, other = group.split((EngineError, psycopg.Error))
+            if known is None or other is not None:
+                raise
+            _fail(_first(known))
+
+    return guarded
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _fail(error: BaseException) -> NoReturn:
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, psycopg.OperationalError):
+        text += "\nIs it the right database? --dsn or JOBSPEC_DSN names it."
+    raise click.ClickException(text) from error
+
+
+@contextmanager
+def database(dsn: str | None, schema: str) -> Generator[str]:
+    """Give the DSN to work on: the one asked for, or that of the bundled Postgres, migrated.
+
+    A database that was asked for is never migrated unasked.
+    """
+    if dsn is not None:
+        _require_migrated(dsn, schema)
+        yield dsn
+        return
+    with bundled() as own:
+        migrate(own, schema)
+        yield own
+
+
+def _require_migrated(dsn: str, schema: str) -> None:
+    missing = pending(dsn, schema)
+    if missing:
+        names = ", ".join(str(one) for one in missing)
+        raise MigrationError(
+            f"schema `{schema}` lacks the migrations {names}: run `jobspec migrate` with the same"
+            " --dsn and --schema"
+        )
+
+
+@contextmanager
+def server(dsn: str | None) -> Generator[str]:
+    """Give the DSN of a server: the one asked for, or that of the bundled Postgres."""
+    if dsn is not None:
+        yield dsn
+        return
+    with bundled() as own:
+        yield own
+
+
+@contextmanager
+def bundled() -> Generator[str]:
+    """Start the bundled Postgres, say where its data is, and stop it at the end."""
+    with EmbeddedPostgres() as running:
+        where = os.fspath(running.data_dir)
+        click.echo(f"bundled Postgres, data in {where}", err=True)
+        yield running.dsn

@@ -1,0 +1,34 @@
+"""Tables for people: as wide as the terminal, or as they need to be in a file or a pipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_UNLIMITED = 100_000  # columns; rich takes anything but a terminal for one of 80
+
+
+def show(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print a table, numbers to the right, without the columns that nothing is in."""
+    filled = tuple(rows)
+    used = [at for at, _ in enumerate(headings) if any(row[at] for row in filled)]
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for at in used:
+        numbers = all(row[at].isdigit() for row in filled)
+        table.add_column(headings[at], justify="right" if numbers else "left")
+    for row in filled:
+        table.add_row(*(row[at] for at in used))
+    _console().print(table)
+
+
+def _console() -> Console:
+    """Return a console that prints what it is given: a message may hold `[x]` or `:x:`."""
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _UNLIMITED
+    return console

@@ -35,6 +35,7 @@ TAGS: dict[str, type] = {
     "tag:yaml.org,2002:int": int,
     "tag:yaml.org,2002:float": float,
     "tag:yaml.org,2002:str": str,
+    "!": str,  # the non-specific tag: not resolved
 }
 
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 from jobspec.diagnostics import Diagnostic, Related
 from jobspec.load.core import integer, number
 from jobspec.load.findings import UnreadableError, finding
-from jobspec.load.limits import MAX_DEPTH, MAX_NODES
+from jobspec.load.limits import MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_MANY
 from jobspec.load.nodes import (
     Entry,
     Loaded,
@@ -71,16 +71,14 @@ class _Reader:
         char = self._peek()
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self._stop(
-                f"this file holds more than {MAX_NODES:,} values", "split the file", code="JS152"
-            )
+            self._stop(TOO_MANY, "split the file", code="JS152")
         if char == '"':
             return self._string()
         if char not in ("{", "["):
             return self._scalar()
         if depth >= MAX_DEPTH:
             self._stop(
-                f"values nest more than {MAX_DEPTH} deep here",
+                TOO_DEEP,
                 "specs need about eight levels",
                 code="JS153",
             )

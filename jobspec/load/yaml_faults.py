@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.load.findings import finding
+from jobspec.load.limits import TOO_DEEP
 from jobspec.load.yaml_events import index_of
 from jobspec.source import Source, Span
 
@@ -103,13 +104,17 @@ _FAULTS: tuple[tuple[str, _Fault], ...] = (
         "invalid Unicode character",
         _Fault("this escape names no character", "write the character itself"),
     ),
+    ("comment or line break", _BLOCK_HEADER),
+    ("comment or a line break", _BLOCK_HEADER),
+    ("chomping or indentation", _BLOCK_HEADER),
     (
         "indentation indicator",
         _Fault("the indentation of a block text is 1 to 9", "remove the number"),
     ),
-    ("comment or line break", _BLOCK_HEADER),
-    ("comment or a line break", _BLOCK_HEADER),
-    ("chomping or indentation", _BLOCK_HEADER),
+    (
+        "maximum nesting depth",  # of libyaml's scanner, which runs ahead of our own count
+        _Fault(TOO_DEEP, "specs need about eight levels", "JS153"),
+    ),
     ("tag handle", _Fault("this tag is not declared", "remove the tag", "JS162")),
     (
         "incompatible YAML",

@@ -24,7 +24,7 @@ from yaml.events import (
 from jobspec.diagnostics import Diagnostic, Related
 from jobspec.load.core import TAGS, resolve, resolve_tagged
 from jobspec.load.findings import UnreadableError, finding
-from jobspec.load.limits import MAX_ALIASED, MAX_DEPTH, MAX_NODES
+from jobspec.load.limits import MAX_ALIASED, MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_MANY
 from jobspec.load.nodes import (
     Entry,
     Loaded,
@@ -131,9 +131,7 @@ class _Composer:
     def _content(self, event: NodeEvent, depth: int) -> Node:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self._stop(
-                "JS152", f"this file holds more than {MAX_NODES:,} values", event, "split the file"
-            )
+            self._stop("JS152", TOO_MANY, event, "split the file")
         self._deepest = max(self._deepest, depth)
         if isinstance(event, ScalarEvent):
             return self._scalar(event)
@@ -302,7 +300,7 @@ class _Composer:
     def _too_deep(self, event: NodeEvent) -> NoReturn:
         self._stop(
             "JS153",
-            f"values nest more than {MAX_DEPTH} deep here",
+            TOO_DEEP,
             event,
             "specs need about eight levels",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobspec.durations import (
@@ -16,6 +16,8 @@ from jobspec.durations import (
     parse_duration,
     parse_go_duration,
 )
+
+PART = settings(max_examples=settings.default.max_examples // 10)
 
 UNITS = {
     "ns": 1,
@@ -126,6 +128,7 @@ def test_what_is_finer_than_a_microsecond_rounds_up_away_from_zero():
     assert parse_go_duration("1001ns") == 2 * microsecond
 
 
+@PART
 @given(
     st.sampled_from(["", "+", "-"]),
     st.lists(
@@ -138,11 +141,13 @@ def test_whole_numbers_sum_exactly(sign, parts):
     assert nanoseconds(text) == (-total if sign == "-" else total)
 
 
+@PART
 @given(st.timedeltas(min_value=timedelta(days=-100_000), max_value=timedelta(days=100_000)))
 def test_a_formatted_length_reads_back(length):
     assert parse_duration(format_duration(length)) == length
 
 
+@PART
 @given(
     st.text()
     | st.from_regex(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 import psycopg
@@ -91,17 +91,18 @@ def _guarded(command: Callable[P, R]) -> Callable[P, R]:
         except (EngineError, jobspec.EventError, psycopg.Error) as error:
             _fail(error)
         except ExceptionGroup as group:  # a worker's tasks end together
-            known, other = group.split((EngineError, psycopg.Error))
-            if known is None or other is not None:
+            cause = _first(group)
+            if not isinstance(cause, EngineError | psycopg.Error):
                 raise
-            _fail(_first(known))
+            _fail(cause)
 
     return guarded
 
 
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    error: Exception = group.exceptions[0]
+    if isinstance(error, ExceptionGroup):
+        return _first(cast("ExceptionGroup[Exception]", error))
     return error
 
 

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import psycopg
@@ -23,14 +23,11 @@ from jobspec_engine.cli.options import database, database_options, server, serve
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
-from jobspec_engine.payload import is_object
 from jobspec_engine.statements import Statements, fetch
 from jobspec_engine.tables import show
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jobspec_engine.events import Dispatched, Sent
     from jobspec_engine.statements import RunRow
 
@@ -181,16 +178,16 @@ def send_command(
         click.echo(f"no job has the trigger `{name}`; {_known_events(jobs)}", err=True)
 
 
-def _parse(data: str) -> Mapping[str, object]:
+def _parse(data: str) -> dict[str, object]:
     try:
         payload: Any = json.loads(sys.stdin.read() if data == "-" else data)
     except ValueError as error:
         raise click.UsageError(f"DATA is not JSON: {error}") from error
     except RecursionError as error:
         raise click.UsageError("DATA is nested too deep") from error
-    if not is_object(payload):
+    if not isinstance(payload, dict):
         raise click.UsageError("DATA must be a JSON object, such as '{\"id\": 1}'")
-    return payload
+    return cast("dict[str, object]", payload)
 
 
 def _known_events(jobs: jobspec.CompiledJobs) -> str:

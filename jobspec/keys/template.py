@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobspec.diagnostics import Diagnostic, one_line
-from jobspec.keys.refusals import refusals
 from jobspec.keys.resolve import Resolve, compile_terms
 from jobspec.keys.syntax import NotATemplate, parse, processes_escapes
 from jobspec.keys.terms import Field, Term
@@ -48,6 +47,8 @@ class KeyTemplate:
         try:
             return cls(text, parse(text))
         except NotATemplate:
+            from jobspec.keys.refusals import refusals  # noqa: PLC0415 - most keys are fine
+
             raise KeyTemplateError(refusals(text)) from None
 
     @cached_property

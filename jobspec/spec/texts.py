@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from jobspec.durations import DurationError, format_duration, parse_duration, parse_go_duration
 from jobspec.keys import KeyTemplate, KeyTemplateError
-from jobspec.schedules import Schedule, ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jobspec.diagnostics import Diagnostic
     from jobspec.load import ScalarNode
+    from jobspec.schedules import Schedule
     from jobspec.spec.fields import Fields, Findings
 
 NO_TIME = timedelta(0)
@@ -99,6 +99,8 @@ def _rehome(found: Iterable[Diagnostic], node: ScalarNode, findings: Findings) -
 
 
 def _schedule(text: str, node: ScalarNode, findings: Findings) -> Schedule | None:
+    from jobspec.schedules import Schedule, ScheduleError  # noqa: PLC0415  needs the time zones
+
     try:
         found = Schedule.parse(text)
     except ScheduleError as error:

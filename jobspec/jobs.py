@@ -75,7 +75,7 @@ class Throttle:
 
     limit: int
     period: timedelta
-    burst: int = 0
+    burst: int = 1
     key: KeyTemplate | None = None
 
 

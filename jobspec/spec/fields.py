@@ -109,8 +109,10 @@ class Fields:
             return None
         return read_whole(node, name, self.findings, least=least, most=most)
 
-    def choice(self, name: str, choices: tuple[Choice, ...]) -> Choice | None:
-        """Return one of some texts."""
+    def choice(
+        self, name: str, choices: tuple[Choice, ...], *, besides: str | None = None
+    ) -> Choice | None:
+        """Return one of some texts; `besides` says what else could stand there."""
         node = self.value_of(name)
         text = self.text(name)
         if node is None or text is None:
@@ -118,7 +120,8 @@ class Fields:
         for one in choices:
             if one == text:
                 return one
-        help_ = suggestion(text, choices) or f"write {listed(choices)}"
+        others = f", or {besides}" if besides else ""
+        help_ = suggestion(text, choices) or f"write {listed(choices)}{others}"
         self.findings.report("JS304", node, f"`{name}` can't be `{text}`", help_)
         return None
 

@@ -38,9 +38,10 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
-    """Events whose key is the same text make one run."""
+    """Events whose key is the same text make one run, for good or for a `window`."""
 
     key: str
+    window: Literal["forever", "while-active"] | Duration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

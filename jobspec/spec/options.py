@@ -13,25 +13,30 @@ from jobspec import jobs
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.spec import models, texts
 from jobspec.spec.fields import Fields, Findings, read_mapping, read_whole, wrong_type
-from jobspec.spec.texts import condition, duration, go_duration, key
+from jobspec.spec.texts import condition, duration, go_duration, key, window
 
 MOST_CONCURRENCY_LIMITS = 2
 MOST_CANCELLATIONS = 5
+BURST = 1  # as the reference's Python SDK sends it where nobody says
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 MODES: tuple[Literal["skip", "cancel"], ...] = ("skip", "cancel")
+WINDOWS: tuple[Literal["forever", "while-active"], ...] = ("forever", "while-active")
 SCOPES: tuple[Literal["fn", "env", "account"], ...] = ("fn", "env", "account")
 
 
 def idempotency(fields: Fields) -> jobs.Idempotency | None:
-    """Read `idempotency`: a key, or a mapping with one."""
-    if isinstance(fields.value_of("idempotency"), MappingNode):
-        own = fields.within("idempotency", models.Idempotency)
-        template = key(own, "key") if own else None
-    else:
+    """Read `idempotency`: a key, or a mapping of one and how long it counts."""
+    if not isinstance(fields.value_of("idempotency"), MappingNode):
         template = key(fields, "idempotency")
-    return jobs.Idempotency(template) if template else None
+        return jobs.Idempotency(template) if template else None
+    own = fields.within("idempotency", models.Idempotency)
+    if own is None:
+        return None
+    template = key(own, "key")
+    length = window(own, "window", WINDOWS, least=SECOND) or "forever"
+    return jobs.Idempotency(template, length) if template else None
 
 
 def debounce(fields: Fields) -> jobs.Debounce | None:
@@ -74,7 +79,9 @@ def throttle(fields: Fields) -> jobs.Throttle | None:
     limit = own.whole("limit", least=1)
     burst = own.whole("burst", least=0)
     period = duration(own, "period")
-    return jobs.Throttle(limit, period, burst or 0, template) if limit and period else None
+    if limit is None or period is None:
+        return None
+    return jobs.Throttle(limit, period, BURST if burst is None else burst, template)
 
 
 def concurrency(fields: Fields) -> tuple[jobs.Concurrency, ...]:

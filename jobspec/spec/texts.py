@@ -7,20 +7,23 @@ places become places in the file: a caret stands inside the key even where YAML 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from jobspec.durations import DurationError, format_duration, parse_duration, parse_go_duration
 from jobspec.keys import KeyTemplate, KeyTemplateError
+from jobspec.load import ScalarNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jobspec.diagnostics import Diagnostic
-    from jobspec.load import ScalarNode
     from jobspec.schedules import Schedule
     from jobspec.spec.fields import Fields, Findings
 
+Choice = TypeVar("Choice", bound=str)
+
 NO_TIME = timedelta(0)
+_BEGIN_A_LENGTH = frozenset("0123456789+-.")
 _CLOCKS_DO = {"skipped": "skip", "repeated": "repeat"}
 
 
@@ -60,6 +63,17 @@ def duration(
 def go_duration(fields: Fields, name: str, *, least: timedelta) -> timedelta | None:
     """Return the length of time of a field that the reference reads by Go's own rules."""
     return _in_range(fields, name, fields.parsed(name, _go_duration), least, None)
+
+
+def window(
+    fields: Fields, name: str, words: tuple[Choice, ...], *, least: timedelta
+) -> Choice | timedelta | None:
+    """Return the value of a field that is one of some words, or a length of time."""
+    node = fields.value_of(name)
+    text = node.value if isinstance(node, ScalarNode) else None
+    if not isinstance(text, str) or text[:1] in _BEGIN_A_LENGTH:
+        return duration(fields, name, least=least)
+    return fields.choice(name, words, besides="a length of time such as `24h`")
 
 
 def _key(text: str, node: ScalarNode, findings: Findings) -> KeyTemplate | None:

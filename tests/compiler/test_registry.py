@@ -66,6 +66,15 @@ def test_options_are_classes_dicts_and_timedeltas():
     assert len({job.debounce for job in compile(jobs).values()}) == 1
 
 
+def test_a_window_is_a_word_or_a_timedelta():
+    jobs = Registry()
+    for number, window in enumerate(("while-active", timedelta(hours=1))):
+        key = spec.Idempotency(key="event.data.a", window=window)
+        jobs.job(id=f"job-{number}", triggers=[f"e{number}"], idempotency=key)(print)
+    windows = [job.idempotency.window for job in compile(jobs).values()]
+    assert windows == ["while-active", timedelta(hours=1)]
+
+
 def test_options_are_named_as_python_names_them():
     jobs = Registry()
     jobs.job(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -35,6 +36,22 @@ REFUSED = {
     "no value": ({"name": None}, [("JS303", "null")]),
     "a field that does not exist": ({"debonce": 1}, [("JS301", '"debonce"')]),
     "an idempotency without a key": ({"idempotency": {}}, [("JS302", '"idempotency"')]),
+    "a window that is neither a word nor a length of time": (
+        {"idempotency": {"key": "event.data.a", "window": "always"}},
+        [("JS304", '"always"')],
+    ),
+    "a window of a length that is none": (
+        {"idempotency": {"key": "event.data.a", "window": "24 hours"}},
+        [("JS170", " ")],
+    ),
+    "a window of less than a second": (
+        {"idempotency": {"key": "event.data.a", "window": "10ms"}},
+        [("JS305", '"10ms"')],
+    ),
+    "a number for a window": (
+        {"idempotency": {"key": "event.data.a", "window": 24}},
+        [("JS303", "24")],
+    ),
     "a list for a key": ({"idempotency": ["x"]}, [("JS303", '"x"')]),
     "a debounce without a period": ({"debounce": {}}, [("JS302", '"debounce"')]),
     "a text for a mapping": ({"debounce": "2m"}, [("JS303", '"2m"')]),
@@ -150,6 +167,20 @@ def test_a_fault_is_found_at_its_place(fields, expected):
 
 
 @pytest.mark.parametrize(
+    ("window", "typed"),
+    [("forever", "forever"), ("while-active", "while-active"), ("24h", timedelta(days=1))],
+)
+def test_an_idempotency_key_counts_for_its_window(window, typed):
+    read = compile(job(idempotency={"key": "event.data.a", "window": window}))["a"]
+    assert read.idempotency.window == typed
+
+
+def test_an_idempotency_key_counts_for_good_where_nothing_is_said():
+    assert compile(job(idempotency="event.data.a"))["a"].idempotency.window == "forever"
+    assert compile(job(idempotency={"key": "event.data.a"}))["a"].idempotency.window == "forever"
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         {"retries": 0},
@@ -185,6 +216,11 @@ def test_batches_exclude_options_about_one_event(option, value):
 
 def test_a_concurrency_of_nothing_is_no_limit():
     assert compile(job(concurrency=0))["a"].concurrency == ()
+
+
+def test_a_burst_that_is_not_written_is_that_of_the_references_sdk():
+    assert compile(job(throttle={"limit": 1, "period": "1m"}))["a"].throttle.burst == 1
+    assert compile(job(throttle={"limit": 1, "period": "1m", "burst": 0}))["a"].throttle.burst == 0
 
 
 def test_every_fault_of_an_option_is_found_at_once():

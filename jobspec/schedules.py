@@ -8,9 +8,11 @@ repeated fires twice.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.cron import CronFields, ScheduleError, read_cron
@@ -22,7 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["ClockChange", "Schedule", "ScheduleError"]
 
 _YEARS = 5  # how far the reference looks for the next time
-_HOUR, _MINUTE, _DAY = timedelta(hours=1), timedelta(minutes=1), timedelta(days=1)
+_SECOND, _MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+# A clock change concerns the hours before it and the day behind it: the reference's walk stays
+# half an hour late until midnight where clocks move by half an hour.
+_BEFORE, _BEHIND = timedelta(hours=3), timedelta(hours=25)
 _LONGEST_MONTH = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 
 
@@ -30,8 +36,10 @@ _LONGEST_MONTH = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 class ClockChange:
     """A change of the clocks that a schedule meets: `local` is the first time it concerns.
 
-    `skipped`: that local time does not exist on that day, so the schedule does not fire then.
-    `repeated`: it comes twice, and the schedule fires both times. `at` is the moment, in UTC.
+    `skipped`: the schedule does not fire at that local time on that day, which may not have it.
+    `repeated`: it fires once more than it should, since the day has that time twice, or since
+    the reference walks past the end of an hour where clocks move by half of one. `at` is the
+    moment of the change, in UTC.
     """
 
     kind: Literal["skipped", "repeated"]
@@ -110,21 +118,27 @@ class Schedule:
         if len(self.fields.hours) == 24:
             return ()
         day = after.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        met = (self._meets(change) for change in _offset_changes(self.zone, day))
-        return tuple(change for change in met if change is not None)
+        changes = _offset_changes(self.zone, day)
+        return tuple(met for change in changes for met in self._meets(change))
 
-    def _meets(self, change: _OffsetChange) -> ClockChange | None:
-        """Return what a clock change does to this schedule: the first minute it concerns."""
-        wall = change.at.replace(tzinfo=None)
-        first, last = sorted((wall + change.before, wall + change.after))
-        kind: Literal["skipped", "repeated"] = (
-            "skipped" if change.after > change.before else "repeated"
-        )
-        while first < last:
-            if self.fields.match(first):
-                return ClockChange(kind, change.at, first)
-            first += _MINUTE
-        return None
+    def _meets(self, change: _OffsetChange) -> Iterator[ClockChange]:
+        """Yield what a clock change does to this schedule, each with the first minute it concerns.
+
+        The times around the change are compared with those that the clock on the wall promises:
+        the reference's walk can also pass over a time that does exist.
+        """
+        early, late = change.at - _BEFORE, change.at + _BEHIND
+        times = takewhile(lambda time: time < late, self.upcoming(early - _SECOND))
+        fired = Counter(time.astimezone(self.zone).replace(tzinfo=None) for time in times)
+        minutes = int((_BEFORE + _BEHIND + change.after - change.before) / _MINUTE)
+        wall = early.replace(tzinfo=None) + change.before
+        promised = (wall + number * _MINUTE for number in range(minutes))
+        skipped = next((at for at in promised if self.fields.match(at) and not fired[at]), None)
+        repeated = next((at for at, count in fired.items() if count > self.fields.match(at)), None)
+        if skipped is not None:
+            yield ClockChange("skipped", change.at, skipped)
+        if repeated is not None:
+            yield ClockChange("repeated", change.at, repeated)
 
 
 class _Search:
@@ -207,6 +221,8 @@ class _Search:
     def _calendar(self, *, months: int = 0, days: int = 0) -> None:
         wall = self._time.replace(tzinfo=None, day=1)
         years, month = divmod(wall.month - 1 + months, 12)
+        if wall.year + years > MAXYEAR:
+            raise OverflowError
         wall = wall.replace(year=wall.year + years, month=month + 1)
         self._time = _at(wall + (self._time.day - 1 + days) * _DAY, self._zone)
 

@@ -41,12 +41,17 @@ def read_sources(arguments: Sequence[str | Path]) -> Iterator[Source | Diagnosti
 
 
 def _identity(name: str) -> str:
-    return name if name == "-" else os.path.realpath(name)
+    return name if _is_no_path(name) else os.path.realpath(name)
+
+
+def _is_no_path(name: str) -> bool:
+    """Whether a name is standard input, or one that no file can have."""
+    return name == "-" or "\0" in name
 
 
 def _expanded(argument: str) -> Iterator[str | Diagnostic]:
     """Yield the names of the files of one argument."""
-    if argument == "-" or not (Path(argument).is_dir() or has_magic(argument)):
+    if _is_no_path(argument) or not (_is_folder(argument) or has_magic(argument)):
         yield argument
         return
     # glob and not Path.glob: an argument may be absolute, and `**` must not enter hidden folders
@@ -64,7 +69,7 @@ def _expanded(argument: str) -> Iterator[str | Diagnostic]:
 
 
 def _files_of(start: str) -> Iterator[str | Diagnostic]:
-    if not Path(start).is_dir():
+    if not _is_folder(start):
         yield start
         return
     unreadable: list[OSError] = []
@@ -76,6 +81,10 @@ def _files_of(start: str) -> Iterator[str | Diagnostic]:
             if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
         )
     yield from (_refused(str(problem.filename), problem) for problem in unreadable)
+
+
+def _is_folder(name: str) -> bool:
+    return os.path.isdir(name)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
 
 
 def _is_searched(folder: Path) -> bool:

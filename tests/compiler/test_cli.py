@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from jobspec import cli
+from jobspec.cli import check as checking
+from jobspec.cli import group
 
 GOOD = """
 jobs:
@@ -81,7 +83,7 @@ def test_standard_input_is_checked(run):
 
 def test_there_are_no_colours_but_on_a_terminal(run, monkeypatch):
     assert "\x1b" not in run("check", "bad.yaml").stdout
-    monkeypatch.setattr(cli, "_is_terminal", lambda: True)
+    monkeypatch.setattr(checking, "_is_terminal", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert "\x1b[1;31merror" in run("check", "bad.yaml", color=True).stdout
@@ -124,20 +126,20 @@ def test_the_version_is_that_of_the_distribution(run):
 
 
 def test_a_command_that_does_not_exist_is_misuse(run, monkeypatch):
-    monkeypatch.setattr(cli, "_installed", dict)
+    monkeypatch.setattr(group, "_installed", dict)
     result = run("chekc")
     assert result.exit_code == 2
     assert "did you mean `check`?" in result.stderr
 
 
 def test_an_engine_command_without_the_engine_says_what_to_install(run, monkeypatch):
-    monkeypatch.setattr(cli, "_installed", dict)
+    monkeypatch.setattr(group, "_installed", dict)
     result = run("worker")
     assert result.exit_code == 2
     assert "pip install 'jobspec-kit[engine]'" in result.stderr
 
 
 def test_commands_of_other_packages_are_ours_too(run, monkeypatch):
-    monkeypatch.setattr(cli, "_installed", lambda: {"hello": click.Command("hello")})
+    monkeypatch.setattr(group, "_installed", lambda: {"hello": click.Command("hello")})
     assert run("hello").exit_code == 0
     assert "hello" in run("--help").stdout

@@ -1,0 +1,68 @@
+"""`jobspec check`: everything that is wrong with specs, in one of the formats."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from jobspec import report
+from jobspec.cli.shared import PATHS, counted
+from jobspec.compile import Examined, examine
+from jobspec.diagnostics import Severity
+
+FOR_PEOPLE = ("full", "concise")
+
+
+@click.command("check")
+@PATHS
+@click.option(
+    "--format", "format_", type=click.Choice(report.FORMATS), default="full", show_default=True
+)
+@click.option("--strict", is_flag=True, help="Fail on warnings, too.")
+def command(paths: tuple[str, ...], format_: str, strict: bool) -> None:  # noqa: FBT001  click's way
+    """Check the specs in files, directories, globs, or standard input (-).
+
+    Exits with 1 if anything is wrong, also if there is no job at all.
+    """
+    examined = examine(paths)
+    click.echo(_rendered(examined, format_), nl=False)
+    click.echo(_summary(examined), err=format_ not in FOR_PEOPLE)
+    failing = examined.findings if strict else _errors(examined)
+    sys.exit(1 if failing else 0)
+
+
+def _rendered(examined: Examined, format_: str) -> str:
+    if format_ == "full" and _is_coloured():
+        from jobspec.report import full  # noqa: PLC0415  formats are imported when asked for
+
+        return full.render(examined.findings, examined.files, full.COLOURED)
+    return report.render(format_, examined.findings, examined.files)
+
+
+def _is_coloured() -> bool:
+    """Tell whether to colour: on a terminal, unless it or the user can't have it (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return _is_terminal() and not plain
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _errors(examined: Examined) -> int:
+    return sum(found.severity is Severity.ERROR for found in examined.findings)
+
+
+def _summary(examined: Examined) -> str:
+    """Return one line such as `3 errors, 1 warning in 2 of 4 files`."""
+    files = len(examined.files)
+    if not examined.findings:
+        jobs = len(examined.jobs)
+        return f"{counted(jobs, 'job')} in {counted(files, 'file')}: no problems found"
+    errors = _errors(examined)
+    counts = ((errors, "error"), (len(examined.findings) - errors, "warning"))
+    found = ", ".join(counted(number, word) for number, word in counts if number)
+    faulty = len({one.source.name for one in examined.findings})
+    return f"{found} in {faulty} of {counted(max(files, faulty), 'file')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from uuid import uuid4
 
@@ -98,7 +98,9 @@ async def until_async(condition, what="the awaited state"):
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < end, f"{what} did not come"
-        await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=PULSE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PULSE):
+                await asyncio.Event().wait()
     return found
 
 

@@ -23,7 +23,7 @@ from jobspec_engine.payload import encode
 from jobspec_engine.statements import Claimed, Completion, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from concurrent.futures import Executor
     from uuid import UUID
 
@@ -63,20 +63,40 @@ async def _enter(run: Claimed, handlers: Handlers) -> object:
     handler = handlers.by_job[run.job_id]
     context = Context.of(run)
     if is_async(handler):
-        return await handler(context)
+        return await _in_own_task(lambda: handler(context))
     values = contextvars.copy_context()
     ended = await asyncio.get_running_loop().run_in_executor(
         handlers.threads, lambda: values.run(_call, handler, context)
     )
-    if ended.error is not None:
-        raise ended.error
-    return await ended.value if inspect.isawaitable(ended.value) else ended.value
+    value = ended.get()
+    return await _in_own_task(lambda: value) if inspect.isawaitable(value) else value
+
+
+async def _in_own_task(call: Callable[[], Awaitable[object]]) -> object:
+    """Await a call where the handler, if it cancels its task, cancels nothing of the worker's."""
+    return (await asyncio.create_task(_await(call))).get()
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
+    """How a handler ended. Neither a future nor a task can carry every error."""
+
     value: object = None
     error: BaseException | None = None
+
+    def get(self) -> object:
+        """Return its value or raise its error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+async def _await(call: Callable[[], Awaitable[object]]) -> _Ended:
+    """Await a call. What it raises is returned: SystemExit in a task would end the event loop."""
+    try:
+        return _Ended(await call())
+    except BaseException as error:  # noqa: BLE001  raised again by the caller
+        return _Ended(error=error)
 
 
 def _call(handler: Handler, context: Context) -> _Ended:
@@ -96,7 +116,7 @@ def _failure(
     run: Claimed, lease_token: UUID, error: BaseException, *, retriable: bool = True
 ) -> Failure:
     retry = retriable and run.attempt < run.max_attempts
-    message = "".join(traceback.format_exception_only(error)).strip()[:_MAX_MESSAGE]
+    message = _tell(traceback.format_exception_only, error).strip()[:_MAX_MESSAGE]
     return Failure(
         run.run_id,
         lease_token,
@@ -109,5 +129,13 @@ def _failure(
 
 def _entry(run: Claimed, error: BaseException, message: str) -> dict[str, object]:
     """Return an attempt's entry in the run's history."""
-    trace = "".join(traceback.format_exception(error))
+    trace = _tell(traceback.format_exception, error)
     return {"attempt": run.attempt, "error": message, "traceback": trace[-_MAX_TRACEBACK:]}
+
+
+def _tell(tell: Callable[[BaseException], list[str]], error: BaseException) -> str:
+    """Format an error, which is the handler's own code and may fail at it."""
+    try:
+        return "".join(tell(error))
+    except BaseException as failed:  # noqa: BLE001  it is one more way for a handler to fail
+        return f"{type(error).__name__}, and {type(failed).__name__} when asked for more"

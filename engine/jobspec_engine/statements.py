@@ -238,12 +238,12 @@ class Statements:
             worker=worker,
         )
 
-    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[int]:
-        """Extend leases: the ids of the runs that are still held."""
+    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[Held]:
+        """Extend leases: those that are still held."""
         return self._fenced("heartbeat", held, lease=lease)
 
-    def release(self, held: Iterable[Held]) -> Call[int]:
-        """Give runs back, their attempt not used up: the ids of the runs that were still held."""
+    def release(self, held: Iterable[Held]) -> Call[Held]:
+        """Give runs back, their attempt not used up: those that were still held."""
         return self._fenced("release", held)
 
     def complete(self, completions: Iterable[Completion]) -> Call[int]:
@@ -281,9 +281,9 @@ class Statements:
         """List the newest runs."""
         return self._call("runs", RunRow._make, job_id=job_id, state=state, limit=limit)
 
-    def _fenced(self, name: str, held: Iterable[Held], **params: object) -> Call[int]:
+    def _fenced(self, name: str, held: Iterable[Held], **params: object) -> Call[Held]:
         run_ids, tokens = columns(held, 2)
-        return self._call(name, _first, run_ids=run_ids, lease_tokens=tokens, **params)
+        return self._call(name, Held._make, run_ids=run_ids, lease_tokens=tokens, **params)
 
 
 # From here on planning anew costs less than a plan made for few rows.

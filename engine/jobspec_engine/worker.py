@@ -9,8 +9,8 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import UUID, uuid4
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import uuid4
 
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Row = TypeVar("Row")
+
+# Seconds between two claims that found nothing: a due run that a sender holds locked is not taken.
+_SHORTEST_WAIT = 0.01
 
 # How many runs one reclaim makes ready; the next follows at once while there are more.
 _RECLAIM_BATCH = 500
@@ -100,8 +103,8 @@ class Worker:
         self._release = Coalescer(self._flush_releases)
         self._keeper = LeaseKeeper(dsn, self._statements, lease, self._lost_elsewhere)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._in_handler: dict[int, asyncio.Task[None]] = {}
-        self._lost: set[int] = set()
+        self._in_handler: dict[Held, asyncio.Task[None]] = {}
+        self._lost: set[Held] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
         self._hurried = False
@@ -167,30 +170,38 @@ class Worker:
             self._statements.claim(self._job_ids, limit, self._lease, lease_token, self.name)
         )
         for run in claimed:
-            self._keeper.hold(run.run_id, lease_token)
-            task = group.create_task(self._run(run, lease_token))
-            self._in_handler[run.run_id] = task
+            held = Held(run.run_id, lease_token)
+            self._keeper.hold(held)
+            task = group.create_task(self._run(run, held))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
         return len(claimed)
 
-    async def _run(self, run: Claimed, lease_token: UUID) -> None:
+    async def _run(self, run: Claimed, held: Held) -> None:
         """Take one run from its claim to what is recorded of it."""
         try:
-            ended = await attempt(run, lease_token, self._handlers)
-        except asyncio.CancelledError:
-            if run.run_id not in self._lost:
-                await self._give_back(Held(run.run_id, lease_token))
-            raise
+            if self._hurried:
+                await self._give_back(held)
+                return
+            recorded = await self._record(await self._attempt(run, held))
         finally:
-            self._in_handler.pop(run.run_id, None)
-        try:
-            recorded = await self._record(ended)
-        finally:
-            self._keeper.drop(run.run_id)
-            self._lost.discard(run.run_id)
+            self._keeper.drop(held)
         if not recorded:
             log.warning("run %d: lease lost before its end; nothing was recorded", run.run_id)
+
+    async def _attempt(self, run: Claimed, held: Held) -> Completion | Failure:
+        """Let an attempt end; when it is cancelled give its run back, unless the lease was lost."""
+        # It can be cancelled from here on: a task that has not begun would not give its run back.
+        self._in_handler[held] = cast("asyncio.Task[None]", asyncio.current_task())
+        try:
+            return await attempt(run, held.lease_token, self._handlers)
+        except asyncio.CancelledError:
+            if held not in self._lost:
+                await self._give_back(held)
+            raise
+        finally:
+            del self._in_handler[held]
+            self._lost.discard(held)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -220,18 +231,17 @@ class Worker:
             await self._release(held)
         except OperationalError as error:
             log.warning("run %d: not given back, its lease will run out: %s", held.run_id, error)
-        self._keeper.drop(held.run_id)
 
-    def _lost_elsewhere(self, run_id: int) -> None:
+    def _lost_elsewhere(self, held: Held) -> None:
         """Take the keeper's word, in its thread, that a run's lease was lost."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._lose, run_id)
+            self._loop.call_soon_threadsafe(self._lose, held)
 
-    def _lose(self, run_id: int) -> None:
-        """End a pass whose run somebody else may have."""
-        task = self._in_handler.get(run_id)
+    def _lose(self, held: Held) -> None:
+        """End a pass whose run somebody else may have: this worker itself, under a newer lease."""
+        task = self._in_handler.get(held)
         if task is not None:
-            self._lost.add(run_id)
+            self._lost.add(held)
             task.cancel()
 
     async def _upkeep_loop(self) -> None:
@@ -274,7 +284,7 @@ class Worker:
         """Return how long to wait for a wake-up, in seconds."""
         due = (await self._persist(self._statements.next_due(self._job_ids)))[0]
         poll = self._poll.total_seconds()
-        return poll if due is None else min(max(due, 0), poll)
+        return poll if due is None else min(max(due, _SHORTEST_WAIT), poll)
 
     async def _nudged_within(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -8,4 +8,4 @@ from (
     order by id
 ) as held
 where queue.id = held.id and queue.lease_token = held.lease_token
-returning queue.id
+returning held.id, held.lease_token

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from enginekit import (
+    PATIENCE,
+    SQL,
+    Gate,
+    claim,
+    count,
+    dead_letters,
+    job,
+    run_of,
+    run_until_idle,
+    runs,
+    until,
+    until_async,
+    working,
+)
+from jobspec_engine import Client
+from jobspec_engine.leases import LeaseKeeper
+from jobspec_engine.statements import Completion, Failure, Held, fetch
+
+LEASE = timedelta(seconds=30)
+SHORT = timedelta(milliseconds=500)
+
+
+def send(dsn, compiled, *data):
+    with Client(compiled, dsn) as client:
+        for one in data or [{}]:
+            client.send("event", one)
+
+
+def reclaim(connection, max_refunds=5, limit=100):
+    return [one.state for one in fetch(connection, SQL.reclaim(max_refunds, limit))]
+
+
+def complete(connection, run, token, result="1"):
+    return fetch(connection, SQL.complete([Completion(run.run_id, token, result)]))
+
+
+def fail(connection, run, token, delay=timedelta(seconds=15)):
+    failure = Failure(run.run_id, token, delay, "attempts-used", "no", "{}")
+    return fetch(connection, SQL.fail([failure]))
+
+
+def heartbeat(connection, run, token, lease=LEASE):
+    return fetch(connection, SQL.heartbeat([Held(run.run_id, token)], lease))
+
+
+def release(connection, run, token):
+    return fetch(connection, SQL.release([Held(run.run_id, token)]))
+
+
+# The statements
+
+
+def test_a_claim_holds_a_run_under_a_lease_until_its_time(dsn, clock, connection):
+    send(dsn, job())
+    token = uuid4()
+    (claimed,) = claim(connection, token=token, lease=LEASE)
+    run = run_of(connection)
+    assert (run.state, run.attempt, claimed.attempt) == ("running", 1, 1)
+    assert (run.lease_token, run.lease_until) == (token, clock.START + LEASE)
+    assert (run.first_claimed_at, run.claimed_by) == (clock.START, "test")
+    assert claim(connection) == []
+
+
+def test_a_heartbeat_extends_the_lease(dsn, clock, connection):
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    later = clock.advance(20)
+    assert heartbeat(connection, run, token) == [Held(run.run_id, token)]
+    assert run_of(connection).lease_until == later + LEASE
+    clock.advance(20)
+    assert reclaim(connection) == []
+
+
+def test_a_run_whose_lease_ran_out_is_ready_again_with_its_attempt_unused(dsn, clock, connection):
+    send(dsn, job())
+    claim(connection)
+    clock.advance(LEASE)
+    assert reclaim(connection) == []
+    now = clock.advance(timedelta(microseconds=1))
+    assert reclaim(connection) == ["pending"]
+    run = run_of(connection)
+    assert (run.attempt, run.refunds, run.run_at) == (0, 1, now)
+    assert (run.lease_token, run.lease_until) == (None, None)
+    assert run.first_claimed_at == clock.START
+    (again,) = claim(connection)
+    assert again.attempt == 1
+
+
+@pytest.mark.parametrize("write", [complete, fail, heartbeat, release])
+def test_whoever_lost_a_lease_can_write_nothing(dsn, clock, connection, write):
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    clock.advance(2 * LEASE)
+    reclaim(connection)
+    reclaimed = run_of(connection)
+    assert write(connection, run, token) == []
+    assert run_of(connection) == reclaimed
+    claim(connection)
+    claimed_again = run_of(connection)
+    assert write(connection, run, token) == []
+    assert run_of(connection) == claimed_again
+    assert not dead_letters(connection)
+
+
+def test_of_two_fenced_writes_of_one_lease_the_second_does_nothing(dsn, connection):
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    assert complete(connection, run, token, "1") == [run.run_id]
+    assert complete(connection, run, token, "2") == []
+    assert fail(connection, run, token, None) == []
+    assert run_of(connection).result == 1
+
+
+def test_a_lease_that_ran_out_and_was_not_reclaimed_still_holds(dsn, clock, connection):
+    """Nobody else had the run, so nothing is lost by ending it."""
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    clock.advance(10 * LEASE)
+    assert complete(connection, run, token) == [run.run_id]
+
+
+def test_a_reclaim_skips_a_run_that_is_being_completed(dsn, clock, connection):
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    clock.advance(2 * LEASE)
+    with psycopg.connect(dsn) as completing:
+        complete(completing, run, token)
+        assert reclaim(connection) == []
+    assert run_of(connection).state == "completed"
+
+
+def test_a_reclaim_takes_no_more_than_its_limit(dsn, clock, connection):
+    send(dsn, job(), {}, {}, {})
+    claim(connection)
+    clock.advance(2 * LEASE)
+    assert [len(reclaim(connection, limit=2)) for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_run_that_kills_its_workers_time_and_again_ends_as_a_dead_letter(dsn, clock, connection):
+    """Two refunds, then its two attempts are used up."""
+    send(dsn, job(retries=1))
+    states, attempts = [], []
+    for _ in range(4):
+        (run,) = claim(connection)
+        attempts.append(run.attempt)
+        clock.advance(2 * LEASE)
+        states += reclaim(connection, max_refunds=2)
+    assert attempts == [1, 1, 1, 2]
+    assert states == ["pending", "pending", "pending", "failed"]
+    (dead,) = dead_letters(connection)
+    assert (dead.reason, dead.run_id) == ("crash-loop", run.run_id)
+    assert "last test" in dead.message
+    assert claim(connection) == []
+
+
+def test_an_error_after_refunds_counts_as_the_one_attempt_that_it_is(dsn, clock, connection):
+    send(dsn, job(retries=1))
+    for _ in range(3):
+        claim(connection)
+        clock.advance(2 * LEASE)
+        reclaim(connection)
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    assert run.attempt == 1
+    assert fail(connection, run, token) == [run.run_id]
+    clock.advance(60)
+    assert claim(connection)[0].attempt == 2
+
+
+# The keeper
+
+
+class Losses:
+    def __init__(self):
+        self.lost = []
+        self.news = threading.Event()
+
+    def __call__(self, held):
+        self.lost.append(held)
+        self.news.set()
+
+
+def test_the_keeper_renews_what_it_holds_and_tells_what_was_lost(dsn, connection):
+    send(dsn, job(), {}, {}, {})
+    token, losses = uuid4(), Losses()
+    kept, lost, dropped = [
+        Held(run.run_id, token) for run in claim(connection, token=token, lease=SHORT)
+    ]
+    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+        for held in (kept, lost, dropped):
+            keeper.hold(held)
+        keeper.drop(dropped)
+        before = {run.id: run.lease_until for run in runs(connection)}
+        until(lambda: runs(connection)[0].lease_until > before[kept.run_id], "a renewal")
+        connection.execute(
+            "update jobspec.job_queue set lease_token = gen_random_uuid() where id = %s",
+            [lost.run_id],
+        )
+        assert losses.news.wait(PATIENCE)
+        at_loss = runs(connection)
+        until(lambda: runs(connection)[0].lease_until > at_loss[0].lease_until, "a renewal")
+        after = runs(connection)
+    assert losses.lost == [lost]
+    assert after[1].lease_until == at_loss[1].lease_until
+    assert after[2].lease_until == before[dropped.run_id]
+
+
+def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection):
+    """A worker that was frozen may reclaim a run of its own, and then holds both."""
+    send(dsn, job())
+    old, losses = Held(claim(connection)[0].run_id, uuid4()), Losses()
+    new = Held(old.run_id, run_of(connection).lease_token)
+    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+        keeper.hold(old)
+        keeper.hold(new)
+        assert losses.news.wait(PATIENCE)
+        before = run_of(connection).lease_until
+        until(lambda: run_of(connection).lease_until > before, "a renewal")
+    assert losses.lost == [old]
+
+
+def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, connection):
+    send(dsn, job())
+    token, losses = uuid4(), Losses()
+    held = Held(claim(connection, token=token)[0].run_id, token)
+    connection.execute("alter table jobspec.job_queue rename to gone")
+    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+        keeper.hold(held)
+        assert losses.news.wait(PATIENCE)
+    assert losses.lost == [held]
+
+
+# The worker
+
+
+async def test_a_worker_reclaims_what_another_left_behind(dsn, clock, connection):
+    gate = Gate()
+    gate.open.set()
+    compiled = job(handler=gate)
+    send(dsn, compiled)
+    claim(connection, lease=LEASE)
+    async with working(compiled, dsn):
+        clock.advance(LEASE + timedelta(seconds=1))
+        await until_async(lambda: run_of(connection).state == "completed")
+    assert (run_of(connection).attempt, run_of(connection).refunds) == (1, 1)
+
+
+async def test_a_worker_reclaims_when_it_starts(dsn, clock, connection):
+    compiled = job()
+    send(dsn, compiled)
+    claim(connection, lease=LEASE)
+    clock.advance(LEASE + timedelta(seconds=1))
+    await run_until_idle(compiled, dsn)
+    assert run_of(connection).state == "completed"
+
+
+async def test_a_handler_that_blocks_the_event_loop_keeps_its_lease(dsn, connection):
+    renewals = []
+
+    async def handler(context):
+        with psycopg.connect(dsn, autocommit=True) as watching:
+            first = run_of(watching).lease_until
+            until(lambda: run_of(watching).lease_until >= first + 2 * SHORT, "the renewals")
+        renewals.append(first)
+
+    compiled = job(handler=handler)
+    send(dsn, compiled)
+    async with working(compiled, dsn, lease=SHORT), asyncio.timeout(PATIENCE):
+        await until_async(lambda: run_of(connection).state == "completed")
+    assert len(renewals) == 1
+    assert (run_of(connection).attempt, run_of(connection).refunds) == (1, 0)
+
+
+async def test_a_worker_that_lost_its_lease_leaves_the_handler_and_records_nothing(
+    dsn, clock, connection
+):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled)
+    async with working(compiled, dsn, lease=SHORT, poll=timedelta(hours=1)):
+        await gate.next()
+        clock.advance(60)
+        assert reclaim(connection) == ["pending"]
+        (other,) = claim(connection, token=(token := uuid4()), lease=timedelta(hours=1))
+        await until_async(lambda: gate.left, "the end of the pass")
+        held = run_of(connection)
+        assert (held.state, held.lease_token) == ("running", token)
+    assert gate.left == ["cancelled"]
+    assert run_of(connection) == held
+    assert complete(connection, other, token) == [other.run_id]
+
+
+async def test_a_pass_whose_lease_was_lost_can_not_complete_the_run(dsn, clock, connection):
+    """The handler ends before its worker hears of the loss."""
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled)
+    async with working(compiled, dsn, lease=timedelta(hours=1), poll=timedelta(hours=1)) as at_work:
+        await gate.next()
+        clock.advance(timedelta(hours=2))
+        reclaim(connection)
+        claim(connection, token=(token := uuid4()), lease=timedelta(hours=9))
+        gate.open.set()
+        await until_async(lambda: not at_work._tasks, "the end of the pass")
+    assert gate.left == ["let through"]
+    assert (run_of(connection).state, run_of(connection).lease_token) == ("running", token)
+    assert run_of(connection).result is None
+
+
+async def test_a_worker_that_reclaims_a_run_of_its_own_ends_the_old_pass_and_keeps_the_new(
+    dsn, connection
+):
+    """As after being frozen: the lease is out, and the reclaim comes before the heartbeat."""
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled)
+    async with working(compiled, dsn, lease=SHORT):
+        await gate.next()
+        connection.execute("update jobspec.job_queue set lease_until = '2000-01-01'")
+        fetch(connection, SQL.reclaim(5, 10))
+        second = await gate.next()
+        await until_async(lambda: gate.left, "the end of the old pass")
+        before = run_of(connection)
+        await until_async(lambda: run_of(connection).lease_until >= before.lease_until + SHORT)
+        assert (run_of(connection).lease_token, second.attempt) == (before.lease_token, 1)
+        gate.open.set()
+        await until_async(lambda: run_of(connection).state == "completed")
+    assert gate.left == ["cancelled", "let through"]
+    assert count(connection, "job_dead_letter") == 0

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.cron import CronFields, ScheduleError, read_cron
@@ -130,15 +130,25 @@ class Schedule:
         early, late = change.at - _BEFORE, change.at + _BEHIND
         times = takewhile(lambda time: time < late, self.upcoming(early - _SECOND))
         fired = Counter(time.astimezone(self.zone).replace(tzinfo=None) for time in times)
-        minutes = int((_BEFORE + _BEHIND + change.after - change.before) / _MINUTE)
-        wall = early.replace(tzinfo=None) + change.before
-        promised = (wall + number * _MINUTE for number in range(minutes))
-        skipped = next((at for at in promised if self.fields.match(at) and not fired[at]), None)
+        first, last = early + change.before, late + change.after
+        promised = self._promised(first.replace(tzinfo=None), last.replace(tzinfo=None))
+        skipped = next((at for at in promised if not fired[at]), None)
         repeated = next((at for at, count in fired.items() if count > self.fields.match(at)), None)
         if skipped is not None:
             yield ClockChange("skipped", change.at, skipped)
         if repeated is not None:
             yield ClockChange("repeated", change.at, repeated)
+
+    def _promised(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """Yield the wall times from `first` to before `last` that match, on any clock."""
+        fields, day = self.fields, first.replace(hour=0, minute=0)
+        while day < last:
+            if day.month in fields.months and fields.match_date(day):
+                for hour, minute in product(sorted(fields.hours), sorted(fields.minutes)):
+                    time = day.replace(hour=hour, minute=minute)
+                    if first <= time < last:
+                        yield time
+            day += _DAY
 
 
 class _Search:

@@ -258,7 +258,10 @@ def local(*when):
             [
                 ClockChange(
                     "repeated", datetime(2027, 4, 3, 15, tzinfo=UTC), local(2027, 4, 4, 1, 45)
-                )
+                ),
+                ClockChange(  # the reference walks from 01:59 on to 02:30
+                    "repeated", datetime(2027, 10, 2, 15, 30, tzinfo=UTC), local(2027, 10, 3, 2, 45)
+                ),
             ],
         ),
         ("TZ=Asia/Tokyo 30 2 * * *", []),

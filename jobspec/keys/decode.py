@@ -69,8 +69,9 @@ def is_leaf(value: object) -> bool:
 
 
 def not_json(value: object, place: Place) -> EventError:
-    """Return the error for a value of a type that JSON has no form for."""
-    return EventError(f"{place} is of type {type(value).__name__}, which JSON has no form for")
+    """Return the error for a value of a type that JSON, or the event as a whole, can't have."""
+    expected = "which JSON has no form for" if place.parent else "but an event is a mapping"
+    return EventError(f"{place} is of type {type(value).__name__}, {expected}")
 
 
 def _is_container(value: object) -> bool:

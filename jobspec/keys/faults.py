@@ -73,7 +73,9 @@ def _escape(match: re.Match[str], token: Token) -> Fault:
             "JS103", message, span, "write a code point up to 10FFFF, outside D800 to DFFF"
         )
     message = f"there is no escape {quoted(match[0])}"
-    return Fault("JS103", message, span, r"write `\\` for a backslash, or the character itself")
+    return Fault(
+        "JS103", message, span, r"leave the backslash out, or write an escape of CEL, such as `\\`"
+    )
 
 
 def special_string(token: Token) -> Fault:
@@ -184,10 +186,12 @@ def number(text: str, span: Span) -> Fault:
     return Fault("JS113", "a number can't be part of a key", span, advice)
 
 
-def operator(token: Token) -> Fault:
-    """Tell of any operator but `+`."""
+def operator(token: Token, *, in_name: bool) -> Fault:
+    """Tell of any operator but `+`; `in_name` for the minus that `event.data.order-id` has."""
     name = "a ternary `? :`" if token.text == "?" else f"an operator {quoted(token.text)}"
     advice = "a key only joins with `+`; send the result as a field of the data, and name that"
+    if in_name:
+        advice = "send the value under a name of letters, digits and `_`: this is a minus"
     return Fault("JS114", f"{name} can't be part of a key", token.span, advice)
 
 
@@ -205,7 +209,7 @@ def collection(opening: str, span: Span) -> Fault:
 
 
 def comment(token: Token) -> Fault:
-    """Tell of `// note`."""
+    """Tell of `// note`, and of `# note`, which is none."""
     advice = "put it into the file, outside the key"
     return Fault("JS117", "a comment can't be part of a key", token.span, advice)
 

@@ -76,7 +76,14 @@ class _Reader:
             return self.found
         loosest = min(self.operators, key=_tightness)
         rest = [fault for fault in self.found if fault.code not in _OPERANDS]
-        return [faults.operator(loosest), *rest]
+        return [faults.operator(loosest, in_name=self._is_in_name(loosest)), *rest]
+
+    def _is_in_name(self, operator: Token) -> bool:
+        """Tell whether a minus stands between letters, and what follows is no field."""
+        start, end = operator.span
+        around = self.text[start - 1 : start] + self.text[end : end + 1]
+        is_field = self.text.startswith("event", end)
+        return operator.text == "-" and len(around) > 1 and around.isidentifier() and not is_field
 
     def _read_end(self) -> None:
         last = self.tokens[-1] if self.tokens else None

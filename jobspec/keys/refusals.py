@@ -15,21 +15,29 @@ SOURCE_NAME = "<key>"
 
 def refusals(text: str) -> tuple[Diagnostic, ...]:
     """Return what is wrong with a refused text, in text order, never nothing."""
-    source = Source(SOURCE_NAME, text)
+    source, verdict = Source(SOURCE_NAME, text), _verdict(text)
     faults = find_faults(text) or [_unnamed(text)]
-    return tuple(_diagnostic(fault, source) for fault in sorted(faults, key=_place))
+    return tuple(_diagnostic(fault, source, verdict) for fault in sorted(faults, key=_place))
 
 
 def _place(fault: Fault) -> Span:
     return fault.span
 
 
-def _diagnostic(fault: Fault, source: Source) -> Diagnostic:
+def _diagnostic(fault: Fault, source: Source, verdict: str) -> Diagnostic:
     severity = RULES[fault.code].severity
-    return Diagnostic(fault.code, severity, fault.message, source, fault.span, fault.advice)
+    advice = f"{fault.advice} ({verdict})"
+    return Diagnostic(fault.code, severity, fault.message, source, fault.span, advice)
 
 
 def _unnamed(text: str) -> Fault:
     """Tell of a text whose construct has no name here: the whole of it, then."""
     advice = "write fields and quoted texts joined by `+`"
     return Fault("JS123", "this is not a key", Span(0, len(text)), advice)
+
+
+def _verdict(text: str) -> str:
+    from jobspec.cel import check_expression  # noqa: PLC0415 - a second grammar, for refusals only
+
+    found = check_expression(text)
+    return "not valid CEL either" if found else "valid CEL, but not a key"

@@ -14,7 +14,7 @@ from itertools import takewhile
 from operator import add
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from jobspec.keys.decode import EventError, Json, Place, decode, is_leaf, not_json
+from jobspec.keys.decode import Json, Place, decode, is_leaf, not_json
 from jobspec.keys.goformat import LISTED_NULL, Special, go_text
 from jobspec.keys.terms import Field, Term
 
@@ -49,10 +49,12 @@ class Step(NamedTuple):
 class Lookups:
     """The paths of a template as steps that are walked once each, parents first.
 
-    Step 0 is the event itself; `ends` has the step that each path ends at.
+    Step 0 is the event itself; `places` has what each step is called, `ends` the step that each
+    path ends at.
     """
 
     steps: tuple[Step, ...]
+    places: tuple[Place, ...]
     ends: Mapping[tuple[str, ...], int]
 
     def inner(self) -> frozenset[int]:
@@ -93,7 +95,9 @@ def _lookups(paths: Iterable[tuple[str, ...]]) -> Lookups:
             if number == len(steps):
                 steps.append(step)
         ends[path] = number
-    return Lookups(tuple(steps), ends)
+    places = [Place("event")]
+    places.extend(Place(f".{step.name}", places[step.parent]) for step in steps[1:])
+    return Lookups(tuple(steps), tuple(places), ends)
 
 
 def _look_up(lookups: Lookups, event: Event) -> list[Json | Special]:
@@ -102,36 +106,26 @@ def _look_up(lookups: Lookups, event: Event) -> list[Json | Special]:
     A path is unknown, too, where one that extends it is: `event.data.a + event.data.a.b` with no
     `b` has no `a` either. So a missing value takes the steps it started from with it.
     """
-    steps = lookups.steps
+    steps, places = lookups.steps, lookups.places
     found: list[Any] = [event]
-    for number in range(1, len(steps)):
-        found.append(_child(found[steps[number].parent], number, steps))
+    for parent, name in steps[1:]:
+        found.append(_child(found[parent], name, places[parent]))
     for number in range(len(steps) - 1, 0, -1):
         if found[number] is _MISSING:
             found[steps[number].parent] = _MISSING
     for number in lookups.ends.values():
         if found[number] is not _MISSING:
-            found[number] = decode(found[number], _place(steps, number))
+            found[number] = decode(found[number], places[number])
     return found
 
 
-def _child(value: object, number: int, steps: Sequence[Step]) -> object:
-    step = steps[number]
+def _child(value: object, name: str, place: Place) -> object:
+    """Return the field `name` of the value at `place`."""
     if isinstance(value, Mapping):
-        return cast("Mapping[str, object]", value).get(step.name, _MISSING)
-    if number == 1:
-        raise EventError(f"an event is a mapping, but this one is of type {type(value).__name__}")
-    if value is _MISSING or is_leaf(value):
+        return cast("Mapping[str, object]", value).get(name, _MISSING)
+    if value is _MISSING or (place.parent and is_leaf(value)):
         return _MISSING
-    raise not_json(value, _place(steps, step.parent))
-
-
-def _place(steps: Sequence[Step], number: int) -> Place:
-    names: list[str] = []
-    while number:
-        names.append(steps[number].name)
-        number = steps[number].parent
-    return Place(".".join(("event", *reversed(names))))
+    raise not_json(value, place)
 
 
 def _total(values: list[Json | Special]) -> Json | Special:
@@ -195,12 +189,11 @@ def fast_source(terms: Sequence[Term], lookups: Lookups) -> str:
     is not a str, and an ASCII text has no surrogate to replace. A `Key` is made by tuple's own
     constructor, since a NamedTuple's takes twice the time.
     """
-    inner = lookups.inner()
     steps = lookups.steps
     lines = [
-        f"        v{number} = {_subscript(steps[number]) if number else 'event'}\n"
-        f"        if type(v{number}) is not dict: return general(event)"
-        for number in sorted(inner)
+        f"        v{number} = {_subscript(steps[number])}\n"
+        f"        if type(v{number}) is not dict: return general(v0)"
+        for number in sorted(lookups.inner() - {0})
     ]
     items = [
         _subscript(steps[lookups.ends[term.path]]) if isinstance(term, Field) else repr(term.text)
@@ -209,13 +202,14 @@ def fast_source(terms: Sequence[Term], lookups: Lookups) -> str:
     return "\n".join(
         (
             "new = tuple.__new__",
-            "def resolve(event):",
+            "def resolve(v0):",
+            "    if type(v0) is not dict: return general(v0)",
             "    try:",
             *lines,
             f"        text = join(({', '.join(items)},))",
-            "    except (KeyError, TypeError): return general(event)",
+            "    except (KeyError, TypeError): return general(v0)",
             "    if text.isascii(): return new(Key, (text, 'key'))",
-            "    return general(event)",
+            "    return general(v0)",
         )
     )
 

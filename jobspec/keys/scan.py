@@ -19,7 +19,7 @@ _CURLY = r"\u2018\u2019\u201a\u201c\u201d\u201e\xab\xbb\xb4"
 
 _KINDS = {
     "space": r"[ \t\n\f\r]+",
-    "comment": r"//[^\n]*",
+    "comment": r"(?://|#)[^\n]*",
     "placeholder": r"\$\{[^{}\n]*\}?|\{\{[^{}\n]*\}\}|\$(?=[.\w])",
     "triple": rf"(?:{_PREFIX})?(?:{_TRIPLE})",
     "prefixed": rf"{_PREFIX}(?:{_STRING})",

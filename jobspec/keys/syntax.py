@@ -10,7 +10,8 @@ from lark import Lark, Token, Tree, UnexpectedInput
 from jobspec.keys.terms import Field, Literal, Term
 from jobspec.source import Span
 
-_ESCAPE = re.compile(r"\\(?:[xXuU]([0-9A-Fa-f]+)|([0-3][0-7][0-7])|(.))")
+# Legal escapes only: the grammar has seen to that.
+_ESCAPE = re.compile(r"\\(?:[xX](..)|u(.{4})|U(.{8})|([0-3][0-7][0-7])|(.))")
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -68,7 +69,9 @@ def _unescape(raw: str) -> str:
 
 
 def _character(escape: re.Match[str]) -> str:
-    hexadecimal, octal, control = escape.groups()
+    *hexadecimal, octal, control = escape.groups()
     if control is not None:
         return _CONTROLS.get(control, control)
-    return chr(int(hexadecimal, 16) if hexadecimal is not None else int(octal, 8))
+    if octal is not None:
+        return chr(int(octal, 8))
+    return chr(int(next(filter(None, hexadecimal)), 16))

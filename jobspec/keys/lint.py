@@ -1,0 +1,89 @@
+"""The traps of key templates that are plain from their text, whatever the events hold.
+
+The reference takes all of these; each makes keys that are not what they look like.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.syntax import processes_escapes
+from jobspec.keys.terms import Field, Literal
+from jobspec.source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobspec.keys.template import KeyTemplate
+
+MOST_FAST_TERMS = 10  # the reference takes 25 ms for 11, and 2.2 times that for each one more
+MOST_TERMS = 15  # 16 take it more than a second; 30, for ever
+
+
+def lint(template: KeyTemplate, option: str) -> tuple[Fault, ...]:
+    """Return the traps in a template that is the key of an option, such as `debounce`.
+
+    A concurrency key may be constant: that is how jobs share one limit.
+    """
+    faults = [*_backslashes(template), *_variables(template), *_own_fields(template)]
+    if not template.paths and option != "concurrency":
+        faults.append(_constant(template, option))
+    if len(template.terms) > MOST_FAST_TERMS:
+        faults.append(_too_long(template))
+    return tuple(faults)
+
+
+def _constant(template: KeyTemplate, option: str) -> Fault:
+    span = _whole(template)
+    advice = "name a field of the event, such as `event.data.id`"
+    if option == "idempotency":
+        message = "this key is the same for every event, so the job runs once and never again"
+        return Fault("JS432", message, span, advice)
+    message = f"this key is the same for every event, so `{option}` works as if it had none"
+    return Fault("JS431", message, span, f"{advice}, or leave the key out")
+
+
+def _backslashes(template: KeyTemplate) -> Iterator[Fault]:
+    for term in template.terms:
+        if isinstance(term, Literal) and "\\" in term.raw and not processes_escapes(template.text):
+            message = f"the backslash in {quoted(str(term))} becomes a part of the key"
+            advice = "leave it out: the reference takes what stands between quotes as it is"
+            yield Fault("JS433", message, term.span, advice)
+
+
+def _variables(template: KeyTemplate) -> Iterator[Fault]:
+    at = template.text.find("vars.")
+    if at >= 0:
+        message = "`vars.` in a key turns on the escapes in all of its texts"
+        advice = "write `vars .`, with a blank, which is the same field and leaves them off"
+        yield Fault("JS434", message, Span(at, at + len("vars.")), advice)
+
+
+def _own_fields(template: KeyTemplate) -> Iterator[Fault]:
+    """Yield fields that stand beside a field of their own: without that, neither is known."""
+    paths = template.paths
+    for path in paths:
+        term = next(one for one in template.terms if isinstance(one, Field) and one.path == path)
+        outer = [one for one in paths if len(one) < len(path) and path[: len(one)] == one]
+        if outer:
+            message = (
+                f"`{term}` stands beside `{'.'.join(('event.data', *outer[0]))}`, which it is in"
+            )
+            advice = "keep one of them: the key has both or, where one is missing, neither"
+            yield Fault("JS435", message, term.span, advice)
+
+
+def _too_long(template: KeyTemplate) -> Fault:
+    count = len(template.terms)
+    advice = f"keep at most {MOST_FAST_TERMS}, or send the key as one field of the data"
+    span = Span(template.terms[MOST_FAST_TERMS].span.start, template.terms[-1].span.end)
+    if count > MOST_TERMS:
+        message = f"the reference takes seconds or never ends to evaluate a key of {count} terms"
+        return Fault("JS437", message, span, advice)
+    message = f"the reference takes many milliseconds to evaluate a key of {count} terms"
+    return Fault("JS436", message, span, advice)
+
+
+def _whole(template: KeyTemplate) -> Span:
+    return Span(template.terms[0].span.start, template.terms[-1].span.end)

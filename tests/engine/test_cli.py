@@ -45,7 +45,7 @@ jobs:
   - {id: wait, triggers: [{event: wait}], handler: "handlers:wait"}
 """
 EMAIL = '{"key": "welcome-42", "to": "ada@example.com"}'
-PASSWORD = "hunter2-" + secrets.token_hex(4)
+PASSWORD = "correct-horse-battery"
 COMMAND = "from jobspec.cli import main; main(prog_name='jobspec')"
 
 

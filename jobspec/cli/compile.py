@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from jobspec.cli.shared import PATHS
 from jobspec.compile import compile  # noqa: A004  the word for what it does
-from jobspec.targets import engine
+from jobspec.targets import TargetError, engine, inngest
 
 
 @click.command("compile")
 @PATHS
-def command(paths: tuple[str, ...]) -> None:
-    """Compile specs and print the jobs as JSON."""
-    click.echo(engine.render(compile(paths)), nl=False)
+@click.option(
+    "--target",
+    type=click.Choice(("engine", "inngest")),
+    default="engine",
+    show_default=True,
+    help="The engine's typed jobs, or the registration that the reference's SDK sends.",
+)
+@click.option("--app", default=inngest.APP, show_default=True, help="The id of the app (inngest).")
+@click.option("--url", default=inngest.URL, show_default=True, help="Where it is served (inngest).")
+def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
+    """Compile specs and print them as JSON.
+
+    Exits with 1 if anything is wrong, or if the target can't express an option.
+    """
+    jobs = compile(paths)
+    try:
+        text = engine.render(jobs) if target == "engine" else inngest.render(jobs, app=app, url=url)
+    except TargetError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    click.echo(text, nl=False)

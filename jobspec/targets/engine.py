@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jobspec.durations import format_duration
 from jobspec.keys import KeyTemplate
@@ -26,7 +26,7 @@ def _plain(value: Any) -> object:
     if isinstance(value, timedelta):
         return format_duration(value)
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(one) for one in cast("tuple[object, ...]", value)]
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if callable(value):

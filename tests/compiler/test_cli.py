@@ -143,3 +143,21 @@ def test_commands_of_other_packages_are_ours_too(run, monkeypatch):
     monkeypatch.setattr(group, "_installed", lambda: {"hello": click.Command("hello")})
     assert run("hello").exit_code == 0
     assert "hello" in run("--help").stdout
+
+
+def test_jobs_are_printed_as_a_registration(run):
+    result = run("compile", "good.yaml", "--target", "inngest", "--app", "shop")
+    functions = json.loads(result.stdout)["functions"]
+    assert [function["id"] for function in functions] == [
+        "shop-email.send",
+        "shop-system.code-graph-refresh",
+    ]
+
+
+def test_an_option_that_a_target_has_not_is_an_error(run):
+    rejecting = GOOD.replace("    idempotency:", "    on_missing: reject\n    idempotency:")
+    result = run("compile", "-", "--target", "inngest", input=rejecting)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "error: the reference can't express `on_missing` of job `email.send`\n"
+    )

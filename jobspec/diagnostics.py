@@ -166,6 +166,8 @@ RULES: dict[str, Rule] = _table(
     Rule("JS314", "scope-without-key"),
     Rule("JS315", "field-of-other-trigger"),
     Rule("JS316", "not-a-handler"),
+    Rule("JS318", "field-of-other-policy"),
+    Rule("JS319", "not-an-error-class"),
     # JS4xx meaning and traps
     Rule("JS400", "debounce-timeout-below-period"),
     Rule("JS401", "rate-limit-overwritten"),
@@ -177,4 +179,5 @@ RULES: dict[str, Rule] = _table(
     Rule("JS407", "cancels-every-run", Severity.WARNING),
     Rule("JS408", "no-trigger", Severity.WARNING),
     Rule("JS409", "concurrency-of-nothing", Severity.WARNING),
+    Rule("JS410", "retry-maximum-below-delay"),
 )

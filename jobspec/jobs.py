@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from jobspec.backoff import Retry
+
 if TYPE_CHECKING:  # a check without schedules must not load the time zones
     from jobspec.keys import KeyTemplate
     from jobspec.schedules import Schedule
@@ -118,10 +120,15 @@ class Cancellation:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a run may wait for its start, and last until its finish."""
+    """How long a run may wait for its start, last until its finish, and the handler take.
+
+    `start` counts from when the run is due to its first claim, `finish` from there to its end;
+    `attempt` counts anew each time the handler is entered.
+    """
 
     start: timedelta | None = None
     finish: timedelta | None = None
+    attempt: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +140,7 @@ class CompiledJob:
     name: str
     handler: str | Handler | None = None
     retries: int = 4
+    retry: Retry = field(default_factory=Retry)
     idempotency: Idempotency | None = None
     debounce: Debounce | None = None
     rate_limit: RateLimit | None = None

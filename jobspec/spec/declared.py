@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import timedelta
+from typing import TypeGuard
 
 from jobspec.durations import format_duration
 from jobspec.spec.models import Job, file_name, file_names
@@ -33,13 +34,21 @@ def _plain(value: object) -> object:
         return _filled({file_name(str(name)): one for name, one in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_plain(one) for one in value]
+    if _is_error_class(value):
+        return f"{value.__module__}:{value.__qualname__}"
     return format_duration(value) if isinstance(value, timedelta) else value
 
 
 def _filled(values: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: _plain(one) for name, one in values.items() if one is not None and not callable(one)
-    }
+    return {name: _plain(one) for name, one in values.items() if _is_written(one)}
+
+
+def _is_written(value: object) -> bool:
+    return value is not None and (_is_error_class(value) or not callable(value))
+
+
+def _is_error_class(value: object) -> TypeGuard[type[BaseException]]:
+    return isinstance(value, type) and issubclass(value, BaseException)
 
 
 def _lines(value: object) -> Iterator[str]:

@@ -109,6 +109,11 @@ class Fields:
             return None
         return read_whole(node, name, self.findings, least=least, most=most)
 
+    def number(self, name: str, *, least: float, most: float) -> float | None:
+        """Return a number from `least` to `most`, both included."""
+        node = self.value_of(name)
+        return None if node is None else read_number(node, name, self.findings, least, most)
+
     def choice(
         self, name: str, choices: tuple[Choice, ...], *, besides: str | None = None
     ) -> Choice | None:
@@ -193,6 +198,21 @@ def read_whole(
         findings.report("JS305", node, f"`{name}` must be {limits}, and this is {value}")
         return None
     return value
+
+
+def read_number(
+    node: Node, name: str, findings: Findings, least: float, most: float
+) -> float | None:
+    """Return the number of a node, or report that it is none or out of its range."""
+    value = node.value if isinstance(node, ScalarNode) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        wrong_type(findings, node, name, "a number")
+        return None
+    if not least <= value <= most:
+        message = f"`{name}` must be from {least} to {most}, and this is {value}"
+        findings.report("JS305", node, message)
+        return None
+    return float(value)
 
 
 def read_mapping(node: Node, name: str, findings: Findings) -> MappingNode | None:

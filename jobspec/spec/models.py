@@ -118,10 +118,43 @@ class Cancellation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long a run may wait for its `start`, and last until its `finish`."""
+    """How long a run may wait for its `start`, and last until its `finish`.
+
+    `attempt` is how long the handler may take each time it is entered.
+    """
 
     start: Duration | None = None
     finish: Duration | None = None
+    attempt: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRetry:
+    """How errors of one class are retried; `error` is the class, or its `module:name`."""
+
+    error: type[BaseException] | str
+    policy: Literal["reference", "exponential", "fixed", "never"]
+    delay: Duration | None = None
+    max: Duration | None = None
+    factor: float | None = None
+    jitter: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How long a failed run waits for its next attempt.
+
+    By the reference's table, a `fixed` time (`delay`), or an `exponential` one: `delay`, then each
+    time `factor` times as long, at most `max`. `jitter` is the part of the wait that is random.
+    `on` says otherwise for classes of errors; the first that fits counts.
+    """
+
+    policy: Literal["reference", "exponential", "fixed"] | None = None
+    delay: Duration | None = None
+    max: Duration | None = None
+    factor: float | None = None
+    jitter: float | None = None
+    on: Sequence[ErrorRetry | Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +166,7 @@ class Job:
     name: str | None = None
     handler: Callable[..., object] | str | None = None
     retries: int | None = None
+    retry: Retry | Mapping[str, Any] | None = None
     idempotency: Idempotency | Mapping[str, Any] | str | None = None
     debounce: Debounce | Mapping[str, Any] | None = None
     rate_limit: RateLimit | Mapping[str, Any] | None = None
@@ -155,6 +189,7 @@ class JobOptions(TypedDict, total=False):
     triggers: Required[Sequence[Trigger | Mapping[str, Any] | str]]
     name: str | None
     retries: int | None
+    retry: Retry | Mapping[str, Any] | None
     idempotency: Idempotency | Mapping[str, Any] | str | None
     debounce: Debounce | Mapping[str, Any] | None
     rate_limit: RateLimit | Mapping[str, Any] | None

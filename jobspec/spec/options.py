@@ -198,4 +198,6 @@ def timeouts(fields: Fields) -> jobs.Timeouts | None:
     own = fields.within("timeouts", models.Timeouts)
     if own is None:
         return None
-    return jobs.Timeouts(duration(own, "start"), duration(own, "finish"))
+    return jobs.Timeouts(
+        duration(own, "start"), duration(own, "finish"), duration(own, "attempt")
+    )

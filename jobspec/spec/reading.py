@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from jobspec.jobs import CompiledJob
 from jobspec.spec import models, options
 from jobspec.spec.fields import Fields, Findings, read_mapping
+from jobspec.spec.retries import retry
 from jobspec.spec.rules import ReadJob, check_options
 from jobspec.spec.triggers import triggers
 
@@ -52,6 +53,7 @@ def _compiled(job_id: str, fields: Fields) -> CompiledJob:
         triggers=triggers(fields),
         handler=_handler(fields),
         retries=RETRIES if retries is None else retries,
+        retry=retry(fields),
         idempotency=options.idempotency(fields),
         debounce=options.debounce(fields),
         rate_limit=options.rate_limit(fields),

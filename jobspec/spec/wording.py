@@ -19,6 +19,8 @@ _ELSEWHERE = {
 
 # What to write for each field that some mapping must have.
 _EXAMPLES = {
+    "delay": "30s",
+    "error": "myapp.errors:Invalid",
     "event": "email.send",
     "id": "email.send",
     "key": "event.data.id",
@@ -26,6 +28,7 @@ _EXAMPLES = {
     "maxSize": "50",
     "mode": "skip",
     "period": "2m",
+    "policy": "never",
     "run": "event.data.paid ? 120 : 0",
     "timeout": "5s",
     "triggers": "[{event: email.send}]",

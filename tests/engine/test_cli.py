@@ -45,7 +45,7 @@ jobs:
   - {id: wait, triggers: [{event: wait}], handler: "handlers:wait"}
 """
 EMAIL = '{"key": "welcome-42", "to": "ada@example.com"}'
-PASSWORD = "correct-horse-battery"
+PASSWORD = "correct-horse-battery"  # noqa: S105  it opens nothing
 COMMAND = "from jobspec.cli import main; main(prog_name='jobspec')"
 
 

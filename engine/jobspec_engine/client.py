@@ -6,7 +6,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, BaseConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job
@@ -129,7 +129,7 @@ class Client:
     def _send(
         self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True
     ) -> list[Sent]:
-        together = connection.transaction() if needs_transaction(batch) else nullcontext()
+        together = connection.transaction() if _needs_own(connection, batch) else nullcontext()
         with together:
             sent = drive(connection, exchange(batch, self._statements))
         if wake and due_now(sent):
@@ -249,7 +249,7 @@ class AsyncClient:
     async def _send(
         self, connection: AsyncConnection[Any], batch: Sequence[Prepared], *, wake: bool = True
     ) -> list[Sent]:
-        together = connection.transaction() if needs_transaction(batch) else nullcontext()
+        together = connection.transaction() if _needs_own(connection, batch) else nullcontext()
         async with together:
             sent = await drive_async(connection, exchange(batch, self._statements))
         if wake and due_now(sent):
@@ -260,3 +260,8 @@ class AsyncClient:
 def _added(job_id: str, rows: Sequence[AddedRow]) -> Dispatched:
     row = rows[0]
     return Dispatched(job_id, row.outcome, row.run_id, row.due)
+
+
+def _needs_own(connection: BaseConnection[Any], batch: Iterable[Prepared]) -> bool:
+    """Tell whether to open a transaction; without autocommit there is one, the caller's to end."""
+    return connection.autocommit and needs_transaction(batch)

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from jobspec.backoff import Retry
 from jobspec.jobs import EventTrigger
 from jobspec.targets import TargetError
 
@@ -77,6 +78,10 @@ def _not_there(job: CompiledJob) -> Iterator[str]:
         yield f"`on_missing` of job `{job.id}`"
     if job.idempotency and job.idempotency.window not in ("forever", DAY):
         yield f"`idempotency.window` of job `{job.id}`"
+    if job.retry != Retry():
+        yield f"`retry` of job `{job.id}`"
+    if job.timeouts and job.timeouts.attempt:
+        yield f"`timeouts.attempt` of job `{job.id}`"
 
 
 def _function(job: CompiledJob, app: str, url: str) -> dict[str, object]:

@@ -191,6 +191,8 @@ def test_a_match_is_sent_as_the_condition_it_stands_for():
             {"idempotency": {"key": "event.data.a", "window": "while-active"}},
             "`idempotency.window` of job `email.send`",
         ),
+        ({"retry": {"jitter": 0.1}}, "`retry` of job `email.send`"),
+        ({"timeouts": {"attempt": "1s"}}, "`timeouts.attempt` of job `email.send`"),
         (
             {"idempotency": {"key": "event.data.a", "window": "2h"}},
             "`idempotency.window` of job `email.send`",

@@ -7,13 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobspec.diagnostics import CompileError, Diagnostic, Severity, in_order
+from jobspec.ignores import without_ignored
 from jobspec.jobs import CompiledJobs, Handler
 from jobspec.load import load, read_sources
 from jobspec.source import Source, Span
-from jobspec.spec import Findings, Job, ReadJob, check_jobs, read_file, written
+from jobspec.spec import (
+    Findings,
+    Job,
+    ReadFile,
+    check_events,
+    check_handlers,
+    check_jobs,
+    read_file,
+    written,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 Spec = str | Path | Job
 """A path of a file or directory, a text, or a declared job."""
@@ -36,41 +46,63 @@ class _Text:
     handler: Handler | None = None
 
 
-def compile(specs: Spec | Iterable[Spec]) -> CompiledJobs:  # noqa: A001  the word for what it does
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text, what it declares, and what is wrong with it."""
+
+    text: _Text
+    file: ReadFile
+    findings: Findings
+
+
+def compile(  # noqa: A001  the word for what it does
+    specs: Spec | Iterable[Spec], *, import_: bool = False
+) -> CompiledJobs:
     """Return the compiled jobs of one or several specs.
 
     A spec is a `Path` or a text that names a file, a directory (all `*.yaml`, `*.yml` and `*.json`
     below it), a glob, or `-` for standard input; a text with a line break or a brace in it is the
     content of a file itself; `Job`s and a `Registry` of them are taken as they are.
 
+    With `import_`, handlers and the event schemas that are models are imported, which runs code of
+    yours. Without it nothing is known of such events.
+
     Raises `CompileError` with everything that is wrong, warnings included, if anything is an
     error. Finding no job at all is one.
     """
-    examined = examine(specs)
+    examined = examine(specs, import_=import_)
     if any(found.severity is Severity.ERROR for found in examined.findings):
         raise CompileError(examined.findings)
     return examined.jobs
 
 
-def check(specs: Spec | Iterable[Spec]) -> tuple[Diagnostic, ...]:
+def check(specs: Spec | Iterable[Spec], *, import_: bool = False) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong with specs, by file and place; takes what `compile()` takes.
 
     Nothing that a spec can hold makes it raise.
     """
-    return examine(specs).findings
+    return examine(specs, import_=import_).findings
 
 
-def examine(specs: Spec | Iterable[Spec]) -> Examined:
+def examine(specs: Spec | Iterable[Spec], *, import_: bool = False) -> Examined:
     """Return the jobs of specs together with what is wrong with them."""
     findings = Findings()
     texts = tuple(_texts(_several(specs), findings))
-    read = [job for text in texts for job in _read(text, findings)]
-    check_jobs(read, findings)
-    if not read and not any(found.severity is Severity.ERROR for found in findings):
+    read = _without_schemas([_read(text, imports=import_) for text in texts])
+    findings += [found for one in read for found in one.findings]
+    jobs = [job for one in read for job in one.file.jobs]
+    events = [event for one in read for event in one.file.events]
+    check_jobs(jobs, findings)
+    check_events(jobs, events, findings)
+    if import_:
+        check_handlers(jobs, findings)
+    if not jobs and not any(found.severity is Severity.ERROR for found in findings):
         _report_no_job(texts, findings)
-    jobs = CompiledJobs(tuple({one.job.id: one.job for one in read}.values()))
-    files = tuple(text.source.name for text in texts)
-    return Examined(jobs, files, in_order(findings))
+    sources = [one.text.source for one in read]
+    is_typed = not any(event.is_left_out for event in events)
+    left = without_ignored(tuple(dict.fromkeys(findings)), sources, is_typed=is_typed)
+    compiled = CompiledJobs(tuple({one.job.id: one.job for one in jobs}.values()))
+    return Examined(compiled, tuple(source.name for source in sources), in_order(left))
 
 
 def _several(specs: Spec | Iterable[Spec]) -> Iterable[Spec]:
@@ -100,17 +132,25 @@ def _is_content(spec: str) -> bool:
     return "\n" in spec or "{" in spec
 
 
-def _read(text: _Text, findings: Findings) -> Iterator[ReadJob]:
-    """Yield the jobs of one text."""
+def _read(text: _Text, *, imports: bool) -> _Read:
+    """Read one text."""
     loaded = load(text.source)
-    findings.extend(loaded.diagnostics)
-    if loaded.node is None:
-        return
-    for read in read_file(loaded.node, findings):
-        if text.handler is not None:
-            yield replace(read, job=replace(read.job, handler=text.handler))
-        else:
-            yield read
+    findings = Findings(loaded.diagnostics)
+    file = ReadFile()
+    if loaded.node is not None:
+        file = read_file(loaded.node, findings, imports=imports)
+    if text.handler is not None:
+        jobs = [replace(one, job=replace(one.job, handler=text.handler)) for one in file.jobs]
+        file = replace(file, jobs=tuple(jobs))
+    return _Read(text, file, findings)
+
+
+def _without_schemas(read: Sequence[_Read]) -> Sequence[_Read]:
+    """Return what was read but for the files that an event names as its schema."""
+    schemas = {event.file for one in read for event in one.file.events} - {None}
+    if not schemas:
+        return read
+    return [one for one in read if Path(one.text.source.name).resolve() not in schemas]
 
 
 def _report_no_job(texts: tuple[_Text, ...], findings: Findings) -> None:

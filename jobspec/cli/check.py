@@ -21,12 +21,15 @@ FOR_PEOPLE = ("full", "concise")
     "--format", "format_", type=click.Choice(report.FORMATS), default="full", show_default=True
 )
 @click.option("--strict", is_flag=True, help="Fail on warnings, too.")
-def command(paths: tuple[str, ...], format_: str, strict: bool) -> None:  # noqa: FBT001  click's way
+@click.option(
+    "--import", "import_", is_flag=True, help="Import handlers and models, which runs your code."
+)
+def command(paths: tuple[str, ...], format_: str, strict: bool, import_: bool) -> None:  # noqa: FBT001  click's way
     """Check the specs in files, directories, globs, or standard input (-).
 
     Exits with 1 if anything is wrong, also if there is no job at all.
     """
-    examined = examine(paths)
+    examined = examine(paths, import_=import_)
     click.echo(_rendered(examined, format_), nl=False)
     click.echo(_summary(examined), err=format_ not in FOR_PEOPLE)
     failing = examined.findings if strict else _errors(examined)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jobspec.diagnostics import Diagnostic, one_line
-from jobspec.keys.resolve import Resolve, compile_terms
+from jobspec.keys.resolve import Event, Resolve, compile_terms
 from jobspec.keys.syntax import NotATemplate, parse, processes_escapes
 from jobspec.keys.terms import Field, Term
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class KeyTemplateError(ValueError):
@@ -65,6 +66,13 @@ class KeyTemplate:
         """The paths of the fields below `event.data`, each once, in the order they are written."""
         return tuple(dict.fromkeys(term.path for term in self.terms if isinstance(term, Field)))
 
+    def missing(self, event: Event) -> tuple[tuple[str, ...], ...]:
+        """Return the paths of the template that lead to nothing in an event, or to null.
+
+        It looks no further into the event than the paths go, and raises nothing.
+        """
+        return tuple(path for path in self.paths if _value_at(event, path) is None)
+
     def __str__(self) -> str:
         """Return the template in its plainest form, which parses to an equal one."""
         return " + ".join(map(self._printed, self.terms))
@@ -78,3 +86,13 @@ class KeyTemplate:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         """Pickle as the text: a compiled function can't be."""
         return KeyTemplate.parse, (self.text,)
+
+
+def _value_at(event: object, path: Iterable[str]) -> object:
+    """Return what is at a path below `event.data`, as it is; None where nothing is."""
+    value = event
+    for name in ("data", *path):
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, object]", value).get(name)
+    return value

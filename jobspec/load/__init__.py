@@ -7,7 +7,7 @@ ever constructed or run, and no input raises: whatever is wrong with it is a dia
 
 from __future__ import annotations
 
-from jobspec.load.comments import Comment, comments
+from jobspec.load.comments import Comment, comments, scalar_lines
 from jobspec.load.files import read_sources
 from jobspec.load.nodes import (
     Entry,
@@ -33,4 +33,5 @@ __all__ = [
     "load",
     "load_text",
     "read_sources",
+    "scalar_lines",
 ]

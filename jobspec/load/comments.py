@@ -48,6 +48,20 @@ def comments(source: Source) -> tuple[Comment, ...]:
     )
 
 
+def scalar_lines(source: Source) -> tuple[range, ...]:
+    """Return the lines of each value that is written over several, in order.
+
+    No comment can stand in one, so a comment beside it, or above it, is about all of them. The
+    first line is that of the `|` or `>` of a block.
+    """
+    spans = [Span(*span) for span in _scalar_spans(source.text, headers=True)]
+    lines = [
+        range(source.position(start).line, source.position(max(start, end - 1)).line + 1)
+        for start, end in spans
+    ]
+    return tuple(one for one in lines if len(one) > 1)
+
+
 def _comment_spans(text: str) -> Iterator[Span]:
     scalars = list(_scalar_spans(text))
     starts = [scalar.start for scalar in scalars]
@@ -61,13 +75,18 @@ def _comment_spans(text: str) -> Iterator[Span]:
             at = found.end()
 
 
-def _scalar_spans(text: str) -> Iterator[Span]:
-    """Yield what scalars cover, in order. The line of a block's `|` may end in a comment."""
+def _scalar_spans(text: str, *, headers: bool = False) -> Iterator[Span]:
+    """Yield what scalars cover, in order.
+
+    The line of a block's `|` may end in a comment, so it is left out, but for `headers`.
+    """
     with suppress(MarkedYAMLError):
         for event in events(text):
             if isinstance(event, ScalarEvent):
                 span = content_span(text, event)
                 header = (
-                    _BLOCK_HEADER.match(text, span.start) if event.style in ("|", ">") else None
+                    _BLOCK_HEADER.match(text, span.start)
+                    if event.style in ("|", ">") and not headers
+                    else None
                 )
                 yield Span(header.end() if header else span.start, span.end)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from jobspec.spec.declared import written
 from jobspec.spec.fields import Findings
+from jobspec.spec.handlers import check_handlers
 from jobspec.spec.models import (
     BatchEvents,
     Cancellation,
     Concurrency,
     Debounce,
     ErrorRetry,
+    Event,
     Idempotency,
     Job,
     JobOptions,
@@ -21,8 +23,9 @@ from jobspec.spec.models import (
     Timeouts,
     Trigger,
 )
-from jobspec.spec.reading import read_file
+from jobspec.spec.reading import ReadFile, read_file
 from jobspec.spec.rules import ReadJob, check_jobs
+from jobspec.spec.typed import check_events
 from jobspec.spec.wording import suggestion
 
 __all__ = [
@@ -31,18 +34,22 @@ __all__ = [
     "Concurrency",
     "Debounce",
     "ErrorRetry",
+    "Event",
     "Findings",
     "Idempotency",
     "Job",
     "JobOptions",
     "Priority",
     "RateLimit",
+    "ReadFile",
     "ReadJob",
     "Retry",
     "Singleton",
     "Throttle",
     "Timeouts",
     "Trigger",
+    "check_events",
+    "check_handlers",
     "check_jobs",
     "read_file",
     "suggestion",

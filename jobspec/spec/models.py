@@ -206,10 +206,21 @@ class JobOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """A spec file: schemas of `events`, and `jobs`."""
+class Event:
+    """What is known of an event. `schema` says what its data holds.
 
-    events: Mapping[str, Any] | None = None
+    It is a JSON Schema, the path of a file with one, seen from the spec file, or the
+    `module:Class` of a pydantic model, which is imported only where a check may import.
+    """
+
+    schema: Mapping[str, Any] | str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A spec file: `events` by name, and `jobs`."""
+
+    events: Mapping[str, Event | None] | None = None
     jobs: Sequence[Job] | None = None
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.jobs import CompiledJob
 from jobspec.spec import models, options
+from jobspec.spec.events import DeclaredEvent, read_events
 from jobspec.spec.fields import Fields, Findings, read_mapping
+from jobspec.spec.places import placed_keys
 from jobspec.spec.retries import retry
 from jobspec.spec.rules import ReadJob, check_options
 from jobspec.spec.triggers import triggers
@@ -20,17 +23,24 @@ ON_MISSING: tuple[Literal["skip", "reject"], ...] = ("skip", "reject")
 _HANDLER = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def read_file(root: Node, findings: Findings) -> tuple[ReadJob, ...]:
-    """Return the jobs of one file, those that have an id."""
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What one file declares: the jobs that have an id, and events."""
+
+    jobs: tuple[ReadJob, ...] = ()
+    events: tuple[DeclaredEvent, ...] = ()
+
+
+def read_file(root: Node, findings: Findings, *, imports: bool = False) -> ReadFile:
+    """Return what a file declares. Schemas that are models are imported where `imports` says so."""
     mapping = read_mapping(root, "a spec file", findings)
     if mapping is None:
-        return ()
+        return ReadFile()
     fields = Fields(mapping, models.File, findings)
     events = fields.value_of("events")
-    if events is not None:
-        read_mapping(events, "events", findings)
+    declared = () if events is None else read_events(events, findings, imports=imports)
     read = [read_job(item, findings) for item in fields.items("jobs")]
-    return tuple(one for one in read if one is not None)
+    return ReadFile(tuple(one for one in read if one is not None), declared)
 
 
 def read_job(node: Node, findings: Findings) -> ReadJob | None:
@@ -42,7 +52,7 @@ def read_job(node: Node, findings: Findings) -> ReadJob | None:
     job_id = fields.text("id")
     job = _compiled(job_id or "", fields)
     check_options(fields)
-    return ReadJob(job, fields) if job_id else None
+    return ReadJob(job, fields, placed_keys(mapping)) if job_id else None
 
 
 def _compiled(job_id: str, fields: Fields) -> CompiledJob:

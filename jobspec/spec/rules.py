@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
     from jobspec.jobs import CompiledJob
     from jobspec.spec.fields import Fields, Findings
+    from jobspec.spec.places import PlacedKey
 
 _NOT_WITH_BATCHES = ("debounce", "singleton", "cancelOn", "priority")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """A job and the fields it was read from."""
+    """A job, the fields it was read from, and its keys, also those of options that are broken."""
 
     job: CompiledJob
     fields: Fields
+    keys: tuple[PlacedKey, ...] = ()
 
 
 def check_options(fields: Fields) -> None:

@@ -7,6 +7,7 @@ places become places in the file: a caret stands inside the key even where YAML 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from jobspec.durations import DurationError, format_duration, parse_duration, parse_go_duration
@@ -76,9 +77,18 @@ def window(
     return fields.choice(name, words, besides="a length of time such as `24h`")
 
 
+@lru_cache(maxsize=64)
+def template(text: str) -> KeyTemplate:
+    """Return the template that a text is. Those of the job at hand are kept: they are asked twice.
+
+    Raises KeyTemplateError.
+    """
+    return KeyTemplate.parse(text)
+
+
 def _key(text: str, node: ScalarNode, findings: Findings) -> KeyTemplate | None:
     try:
-        return KeyTemplate.parse(text)
+        return template(text)
     except KeyTemplateError as error:
         _rehome(error.diagnostics, node, findings)
         return None

@@ -1,0 +1,57 @@
+"""How findings about the fields of events are worded."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from jobspec.cel.words import joined
+from jobspec.events.lookup import DeadEnd, kinds
+from jobspec.keys.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobspec.source import Span
+
+_MOST_LISTED = 8
+
+
+def dead_end(path: Sequence[str], found: DeadEnd, event: str, span: Span) -> Fault:
+    """Tell of a path below `event.data` that never leads anywhere."""
+    names = ["event.data", *path]
+    if found.kind == "undeclared":
+        field = ".".join(names[: found.step + 2])
+        message = f"`{field}` is not a field of event `{event}`"
+        return Fault("JS203", message, span, _instead(path[found.step], found.known))
+    parent = ".".join(names[: found.step + 1])
+    what = joined(kinds(found.shapes), "or")
+    message = f"`{parent}` of event `{event}` is {what}, so it has no field `{path[found.step]}`"
+    return Fault("JS204", message, span, "name a field that the event has")
+
+
+def unknown_part(name: str, span: Span, known: Sequence[str]) -> Fault:
+    """Tell of `event.dta`, which no event has, whatever its schema says."""
+    return Fault("JS215", f"an event has no part `{name}`", span, _instead(name, known))
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return what was probably meant, where something comes near."""
+    folded = {_folded(one): one for one in known}
+    found = get_close_matches(_folded(name), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+def _instead(name: str, known: Sequence[str]) -> str:
+    near = nearest(name, known)
+    if near is not None:
+        return f"did you mean `{near}`?"
+    if not known:
+        return "declare the field in the schema of the event"
+    if len(known) > _MOST_LISTED:
+        return "name one of the fields that the schema of the event declares"
+    return f"there {'is' if len(known) == 1 else 'are'} {joined([f'`{one}`' for one in known])}"

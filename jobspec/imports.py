@@ -1,0 +1,42 @@
+"""The user's own code, imported by name: only ever where somebody asked for it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+class NotImportedError(ValueError):
+    """A name that nothing can be imported by. The message says why, in one line."""
+
+
+def imported(name: str) -> Any:
+    """Return what a `module:name` names. Raises `NotImportedError` where nothing does."""
+    module_name, _, path = name.partition(":")
+    found = _module(module_name)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise NotImportedError(f"`{module_name}` has no `{path}`")
+        found = getattr(found, part)
+    return found
+
+
+def _module(name: str) -> Any:
+    here = str(Path.cwd())
+    sys.path.insert(0, here)  # as `python -m` does
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise NotImportedError(f"there is no module `{error.name}`") from error
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise NotImportedError(f"importing `{name}` fails: {told(error)}") from error
+    finally:
+        sys.path.remove(here)
+
+
+def told(error: BaseException) -> str:
+    """Return an error of somebody else's code in one line."""
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 Resolve = Callable[[Event], Key]
 
-_MISSING: Final = Special("missing")
+MISSING: Final = Special("missing")
 _ERROR: Final = Special("no such overload: _+_")
 
 
@@ -68,22 +68,32 @@ def compile_terms(terms: Sequence[Term]) -> Resolve:
     It takes an event, any mapping with `data`, and returns its `Key`, in time linear in the terms.
     It raises `EventError` where a value that the key reads is not JSON.
     """
-    lookups = _lookups(term.path for term in terms if isinstance(term, Field))
+    lookups = lookups_of(term.path for term in terms if isinstance(term, Field))
 
     def general(event: Event) -> Key:
-        found = _look_up(lookups, event)
-        values = [
-            found[lookups.ends[term.path]] if isinstance(term, Field) else term.text
-            for term in terms
-        ]
-        return _key(_total(values))
+        return key_of(values_of(terms, lookups, event))
 
-    if any(end in lookups.inner() for end in lookups.ends.values()):
-        return general  # a value that is both added and stepped into is never a text
     return _fast(terms, lookups, general)
 
 
-def _lookups(paths: Iterable[tuple[str, ...]]) -> Lookups:
+def values_of(terms: Sequence[Term], lookups: Lookups, event: Event) -> list[Json | Special]:
+    """Return the decoded value of each term, `MISSING` where the event does not have it."""
+    found = _look_up(lookups, event)
+    return [
+        found[lookups.ends[term.path]] if isinstance(term, Field) else term.text for term in terms
+    ]
+
+
+def key_of(values: Sequence[Json | Special]) -> Key:
+    """Return the key that values add up to."""
+    total = _total(values)
+    if total is _ERROR:
+        return Key("<invalid>", "error")
+    return Key(go_text(total), "absent" if total is False else "key")
+
+
+def lookups_of(paths: Iterable[tuple[str, ...]]) -> Lookups:
+    """Return how the paths of a template are looked up."""
     steps = [Step(0, "event")]
     numbers: dict[Step, int] = {}
     ends: dict[tuple[str, ...], int] = {}
@@ -101,7 +111,7 @@ def _lookups(paths: Iterable[tuple[str, ...]]) -> Lookups:
 
 
 def _look_up(lookups: Lookups, event: Event) -> list[Json | Special]:
-    """Return the decoded value of every step that a path ends at, `_MISSING` where unknown.
+    """Return the decoded value of every step that a path ends at, `MISSING` where unknown.
 
     A path is unknown, too, where one that extends it is: `event.data.a + event.data.a.b` with no
     `b` has no `a` either. So a missing value takes the steps it started from with it.
@@ -111,10 +121,10 @@ def _look_up(lookups: Lookups, event: Event) -> list[Json | Special]:
     for parent, name in steps[1:]:
         found.append(_child(found[parent], name, places[parent]))
     for number in range(len(steps) - 1, 0, -1):
-        if found[number] is _MISSING:
-            found[steps[number].parent] = _MISSING
+        if found[number] is MISSING:
+            found[steps[number].parent] = MISSING
     for number in lookups.ends.values():
-        if found[number] is not _MISSING:
+        if found[number] is not MISSING:
             found[number] = decode(found[number], places[number])
     return found
 
@@ -122,20 +132,20 @@ def _look_up(lookups: Lookups, event: Event) -> list[Json | Special]:
 def _child(value: object, name: str, place: Place) -> object:
     """Return the field `name` of the value at `place`."""
     if isinstance(value, Mapping):
-        return cast("Mapping[str, object]", value).get(name, _MISSING)
-    if value is _MISSING or (place.parent and is_leaf(value)):
-        return _MISSING
+        return cast("Mapping[str, object]", value).get(name, MISSING)
+    if value is MISSING or (place.parent and is_leaf(value)):
+        return MISSING
     raise not_json(value, place)
 
 
-def _total(values: list[Json | Special]) -> Json | Special:
+def _total(values: Sequence[Json | Special]) -> Json | Special:
     """Add the values from left to right, as the reference's `+` does, two at a time.
 
     A missing one leaves the other; two missing ones are false. Values of two types become text,
     and what is text stays it, so only the first values of one type need a closer look.
     """
-    known = [value for value in values if value is not _MISSING]
-    if all(value is _MISSING for value in values[:2]):
+    known = [value for value in values if value is not MISSING]
+    if all(value is MISSING for value in values[:2]):
         known.insert(0, False)
     alike = list(takewhile(lambda value: type(value) is type(known[0]), known))
     total, rest = _total_alike(alike)
@@ -162,12 +172,6 @@ def _join_arrays(arrays: list[list[Any]]) -> Any:
     if len(filled) <= 1:
         return filled[0] if filled else []
     return [LISTED_NULL if item is None else item for array in filled for item in array]
-
-
-def _key(total: Json | Special) -> Key:
-    if total is _ERROR:
-        return Key("<invalid>", "error")
-    return Key(go_text(total), "absent" if total is False else "key")
 
 
 def _fast(terms: Sequence[Term], lookups: Lookups, general: Resolve) -> Resolve:

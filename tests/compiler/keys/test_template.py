@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from jobspec.keys import KeyTemplate
-from jobspec.keys.resolve import _lookups, fast_source
+from jobspec.keys.resolve import fast_source, lookups_of
 from jobspec.keys.terms import Field, Literal
 from jobspec.source import Span
 
@@ -105,7 +105,7 @@ def test_resolving_takes_steps_in_proportion_to_the_terms():
 
 def test_the_fast_way_has_one_item_for_each_term():
     template = KeyTemplate.parse(" + ".join(f"event.data.a.n{i % 7} + '/'" for i in range(1000)))
-    source = fast_source(template.terms, _lookups(template.paths))
+    source = fast_source(template.terms, lookups_of(template.paths))
     assert len(source) < 30 * len(template.terms)
     event = {"data": {"a": {f"n{i}": "x" for i in range(7)}}}
     assert template.resolve(event).text == "x/" * 1000
@@ -113,4 +113,4 @@ def test_the_fast_way_has_one_item_for_each_term():
 
 def test_many_templates_of_shared_beginnings_look_each_step_up_once():
     paths = [("a", "b", name) for name in "cdefg"]
-    assert len(_lookups(paths).steps) == 2 + 2 + 5
+    assert len(lookups_of(paths).steps) == 2 + 2 + 5

@@ -62,6 +62,9 @@ def test_what_does_not_add_up_is_an_error_until_it_meets_another_type():
     assert resolve("event.data.a + event.data.b", data) == Key("<invalid>", "error")
     told = resolve("event.data.a + event.data.b + 'x'", data)
     assert told == Key("no such overload: _+_x", "key")
+    assert resolve("event.data.a + event.data.a + event.data.b", data).text == (
+        "no such overload: _+_false"
+    )
 
 
 def test_a_field_is_unknown_when_a_field_below_it_is():
@@ -124,6 +127,13 @@ def test_looking_a_field_up_does_not_create_it():
     assert KeyTemplate.parse("event.data.a.b + 'x'").resolve(event).text == "x"
     assert KeyTemplate.parse("event.data.a + 'x'").resolve({"data": data}).text == "x"
     assert not data
+    assert KeyTemplate.parse("event.data.a + 'x'").resolve(event := defaultdict(dict)).text == "x"
+    assert not event
+
+
+def test_fields_of_an_object_print_in_the_order_of_their_bytes():
+    value = {"b": 1, "é": 2, "B": 3, "\U0001f642": 4, "\uffff": 5, "": 6}
+    assert text_of(value) == "map[:6 B:3 b:1 é:2 \uffff:5 \U0001f642:4]"
 
 
 def test_a_subclass_of_a_json_type_is_what_it_holds():

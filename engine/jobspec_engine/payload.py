@@ -6,6 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
+# How many levels of objects and arrays may lie in one another. More could be written than read: a
+# reader's recursion limit is not its sender's, and Postgres has one too.
+_MAX_DEPTH = 500
+
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
     """Tell whether a value is what JSON calls an object."""
@@ -29,32 +33,45 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=_as_d
 def encode(value: object, name: str, error: type[ValueError]) -> str:
     """Return `value` as JSON text in ASCII, in which U+0000 and lone surrogates are escapes.
 
-    Raises `error`, with the place of the fault below `name`, for what is not JSON: keys that are
-    not text, nan and infinities, cycles, other types, nesting too deep for the encoder.
+    Raises `error`, with the place of the fault below `name`, for what is not JSON (keys that are
+    not text, nan and infinities, cycles, other types) and for more than 500 levels.
     """
     try:
         text = _encode(value)
     except (TypeError, ValueError):
         raise error(_fault(value, name)) from None
     except RecursionError:
-        raise error(f"{name} is nested too deeply") from None
-    if not _keys_are_text(value):
+        raise error(_too_deep(name)) from None
+    depth, all_keys_are_text = _shape(value)
+    if depth > _MAX_DEPTH:
+        raise error(_too_deep(name))
+    if not all_keys_are_text:
         raise error(_fault(value, name))
     return text
 
 
-def _keys_are_text(value: object) -> bool:
-    """Tell whether all keys are text: the encoder converts others. `value` has no cycles."""
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if is_object(item):
-            if not all(isinstance(key, str) for key in item):
-                return False
-            todo.extend(item.values())
-        elif is_array(item):
-            todo.extend(item)
-    return True
+def _too_deep(name: str) -> str:
+    return f"{name} is nested too deeply: more than {_MAX_DEPTH} levels"
+
+
+def _shape(value: object) -> tuple[int, bool]:
+    """Return how many levels a value without cycles has, and whether all of its keys are text.
+
+    The encoder makes text of other keys, in silence.
+    """
+    depth, all_keys_are_text = 0, True
+    level = [value]
+    while level:
+        depth += 1
+        inner: list[object] = []
+        for item in level:
+            if is_object(item):
+                all_keys_are_text &= all(isinstance(key, str) for key in item)
+                inner.extend(item.values())
+            elif is_array(item):
+                inner.extend(item)
+        level = inner
+    return depth - 1, all_keys_are_text
 
 
 def _fault(value: object, name: str) -> str:

@@ -102,7 +102,7 @@ def _underlined(mark: _Mark) -> tuple[str, int, int]:
     cut_left, cut_right = "…" * (left > 0), "…" * (right < len(text))
     ahead, marked = _visible(cut_left + ahead), _visible(marked)
     shown = ahead + marked + _visible(behind) + cut_right
-    return shown, _cells(ahead), max(_cells(marked), 1)
+    return shown, cells(ahead), max(cells(marked), 1)
 
 
 def _window(length: int, start: int) -> tuple[int, int]:
@@ -124,7 +124,8 @@ def _shown(char: str) -> str:
     return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
 
 
-def _cells(text: str) -> int:
+def cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415  most lines are ASCII and need no tables

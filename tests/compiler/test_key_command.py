@@ -39,8 +39,10 @@ def test_a_key_is_explained_term_by_term(run):
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:7] == [
         "term                       value     adds             how",
-        'event.data.installationId  12345678  "1.2345678e+07"  '
-        "a number, as the reference writes it",
+        (
+            'event.data.installationId  12345678  "1.2345678e+07"  '
+            "a number, as the reference writes it"
+        ),
         '\'/\'                        "/"       "/"              as it is written',
         'event.data.repoOwner       "acme"    "acme"           as it is',
         "",

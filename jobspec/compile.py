@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ from jobspec.spec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
 Spec = str | Path | Job
 """A path of a file or directory, a text, or a declared job."""
@@ -84,6 +86,23 @@ def check(specs: Spec | Iterable[Spec], *, import_: bool = False) -> tuple[Diagn
     return examine(specs, import_=import_).findings
 
 
+@contextmanager
+def _collector_paused() -> Generator[None, None, None]:
+    """Keep the garbage collector from running.
+
+    Reading makes very many objects that live on. Going through them all, again and again as they
+    become more, took a quarter of the time for 1,000 files and half of it for 10,000.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_collector_paused()
 def examine(specs: Spec | Iterable[Spec], *, import_: bool = False) -> Examined:
     """Return the jobs of specs together with what is wrong with them."""
     findings = Findings()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import timedelta
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 from jobspec.durations import format_duration
 from jobspec.spec.models import Job, file_name, file_names
@@ -31,9 +31,10 @@ def _plain(value: object) -> object:
         names = file_names(type(value))
         return _filled({name: getattr(value, field) for name, field in names.items()})
     if isinstance(value, Mapping):
-        return _filled({file_name(str(name)): one for name, one in value.items()})
+        given = cast("Mapping[object, object]", value)
+        return _filled({file_name(str(name)): one for name, one in given.items()})
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(one) for one in value]
+        return [_plain(one) for one in cast("Sequence[object]", value)]
     if _is_error_class(value):
         return f"{value.__module__}:{value.__qualname__}"
     return format_duration(value) if isinstance(value, timedelta) else value
@@ -54,10 +55,10 @@ def _is_error_class(value: object) -> TypeGuard[type[BaseException]]:
 def _lines(value: object) -> Iterator[str]:
     """Yield the lines of a value that stands on lines of its own."""
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, one in cast("dict[str, object]", value).items():
             yield from _field(name, one)
     elif isinstance(value, list):
-        for one in value:
+        for one in cast("list[object]", value):
             yield from _item(one)
     else:
         yield _scalar(value)
@@ -66,7 +67,7 @@ def _lines(value: object) -> Iterator[str]:
 def _field(name: str, value: object) -> Iterator[str]:
     if value and isinstance(value, dict | list):
         yield f"{name}:"
-        yield from (f"  {line}" for line in _lines(value))
+        yield from (f"  {line}" for line in _lines(cast("object", value)))
     else:
         yield f"{name}: {_scalar(value)}"
 

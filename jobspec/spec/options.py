@@ -21,9 +21,12 @@ BURST = 1  # as the reference's Python SDK sends it where nobody says
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
-MODES: tuple[Literal["skip", "cancel"], ...] = ("skip", "cancel")
-WINDOWS: tuple[Literal["forever", "while-active"], ...] = ("forever", "while-active")
-SCOPES: tuple[Literal["fn", "env", "account"], ...] = ("fn", "env", "account")
+Mode = Literal["skip", "cancel"]
+Scope = Literal["fn", "env", "account"]
+Window = Literal["forever", "while-active"]
+MODES: tuple[Mode, ...] = ("skip", "cancel")
+SCOPES: tuple[Scope, ...] = ("fn", "env", "account")
+WINDOWS: tuple[Window, ...] = ("forever", "while-active")
 
 
 def idempotency(fields: Fields) -> jobs.Idempotency | None:
@@ -35,8 +38,8 @@ def idempotency(fields: Fields) -> jobs.Idempotency | None:
     if own is None:
         return None
     template = key(own, "key")
-    length = window(own, "window", WINDOWS, least=SECOND) or "forever"
-    return jobs.Idempotency(template, length) if template else None
+    length: Window | timedelta | None = window(own, "window", WINDOWS, least=SECOND)
+    return jobs.Idempotency(template, length or "forever") if template else None
 
 
 def debounce(fields: Fields) -> jobs.Debounce | None:
@@ -113,14 +116,14 @@ def _limit(node: Node, findings: Findings, anchor: Node | None = None) -> jobs.C
         return None
     own = Fields(mapping, models.Concurrency, findings, anchor)
     template = key(own, "key")
-    scope = own.choice("scope", SCOPES) or "fn"
+    scope: Scope | None = own.choice("scope", SCOPES)
     limit = own.whole("limit", least=0)
-    if scope != "fn" and "key" not in own:
+    if scope in ("env", "account") and "key" not in own:
         _report_scope_without_key(own, scope)
     limited = _unless_unlimited(limit, own.value_of("limit"), findings)
     if limited is None:
         return None
-    return jobs.Concurrency(limited.limit, template, scope)
+    return jobs.Concurrency(limited.limit, template, scope or "fn")
 
 
 def _report_scope_without_key(own: Fields, scope: str) -> None:
@@ -163,7 +166,7 @@ def singleton(fields: Fields) -> jobs.Singleton | None:
     if own is None:
         return None
     template = key(own, "key")
-    mode = own.choice("mode", MODES)
+    mode: Mode | None = own.choice("mode", MODES)
     return jobs.Singleton(mode, template) if mode else None
 
 
@@ -198,6 +201,4 @@ def timeouts(fields: Fields) -> jobs.Timeouts | None:
     own = fields.within("timeouts", models.Timeouts)
     if own is None:
         return None
-    return jobs.Timeouts(
-        duration(own, "start"), duration(own, "finish"), duration(own, "attempt")
-    )
+    return jobs.Timeouts(duration(own, "start"), duration(own, "finish"), duration(own, "attempt"))

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from jobspec.load import Node
 
 MOST_RETRIES, RETRIES = 20, 4  # as in the reference's SDKs
-ON_MISSING: tuple[Literal["skip", "reject"], ...] = ("skip", "reject")
+OnMissing = Literal["skip", "reject"]
+ON_MISSING: tuple[OnMissing, ...] = ("skip", "reject")
 _HANDLER = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -57,6 +58,7 @@ def read_job(node: Node, findings: Findings) -> ReadJob | None:
 
 def _compiled(job_id: str, fields: Fields) -> CompiledJob:
     retries = fields.whole("retries", least=0, most=MOST_RETRIES)
+    on_missing: OnMissing | None = fields.choice("on_missing", ON_MISSING)
     return CompiledJob(
         id=job_id,
         name=fields.text("name") or job_id,
@@ -74,7 +76,7 @@ def _compiled(job_id: str, fields: Fields) -> CompiledJob:
         singleton=options.singleton(fields),
         cancel_on=options.cancel_on(fields),
         timeouts=options.timeouts(fields),
-        on_missing=fields.choice("on_missing", ON_MISSING) or "skip",
+        on_missing=on_missing or "skip",
     )
 
 

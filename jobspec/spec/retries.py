@@ -27,7 +27,7 @@ _FIELDS: dict[Policy, tuple[str, ...]] = {
     "fixed": ("delay", "jitter"),
     "never": (),
 }
-_MOST_GROWTH = 100
+MOST_GROWTH = 100
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -36,7 +36,7 @@ def retry(fields: Fields) -> Retry:
     own = fields.within("retry", models.Retry)
     if own is None:
         return Retry()
-    policy = own.choice("policy", POLICIES)
+    policy: Policy | None = own.choice("policy", POLICIES)
     backoff = _backoff(own, policy or "reference") if policy or "policy" not in own else Backoff()
     read = [_of_error(item, fields.findings) for item in own.items("on")]
     return Retry(backoff, tuple(one for one in read if one is not None))
@@ -48,7 +48,7 @@ def _of_error(node: Node, findings: Findings) -> ErrorRetry | None:
         return None
     own = Fields(mapping, models.ErrorRetry, findings)
     error = own.parsed("error", _class)
-    policy = own.choice("policy", POLICIES_OF_ERRORS)
+    policy: Policy | None = own.choice("policy", POLICIES_OF_ERRORS)
     backoff = _backoff(own, policy) if policy else None
     return ErrorRetry(error, backoff) if error and backoff else None
 
@@ -68,7 +68,7 @@ def _backoff(own: Fields, policy: Policy) -> Backoff:
     _report_other_fields(own, policy)
     delay = duration(own, "delay", most=WEEK)
     longest = duration(own, "max", most=WEEK)
-    factor = own.number("factor", least=1, most=_MOST_GROWTH)
+    factor = own.number("factor", least=1, most=MOST_GROWTH)
     jitter = own.number("jitter", least=0, most=1)
     if "delay" in _FIELDS[policy] and "delay" not in own:
         message = f"the policy `{policy}` needs a `delay`"

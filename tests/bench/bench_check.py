@@ -1,8 +1,8 @@
 """Cost of a check: `python tests/bench/bench_check.py`.
 
 Start-up is a ratio of processes that take turns, so that a busy machine slows all of them down.
-Throughput is that of one process over 1,000 files of five jobs each, and how it grows from there
-to 10,000 files.
+Throughput counts the processor's time for 1,000 files of five jobs each, and how it grows from
+there to 10,000 files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def start_up(folder):
 
 def throughput(folder):
     folders = {count: written(folder / str(count), count) for count in (1_000, 10_000)}
-    taken = {count: seconds(lambda: check(folders[count])) for count in folders}  # noqa: B023  called at once
+    taken = {count: processor_seconds(folders[count]) for count in folders}
     yield f"1,000 files, 5,000 jobs: {5_000 / taken[1_000]:,.0f} jobs/s"
     yield f"10,000 files take {taken[10_000] / taken[1_000]:.1f} times as long"
 
@@ -75,6 +75,12 @@ def written(folder, count):
 
 def run(arguments):
     subprocess.run(arguments, check=True, capture_output=True)
+
+
+def processor_seconds(folder):
+    start = time.process_time()
+    check(folder)
+    return time.process_time() - start
 
 
 def seconds(work):

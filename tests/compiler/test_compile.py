@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from jobspec import CompileError, EventTrigger, KeyTemplate, Registry, check, compile, spec
+from jobspec.load import load
+
+compiling = sys.modules["jobspec.compile"]  # `jobspec.compile` is the function
 
 TWO_JOBS = """
 jobs:
@@ -223,3 +228,19 @@ def test_a_registry_compiles_to_its_jobs_with_their_functions():
 
     assert compile(jobs)["a"].handler is run_a
     assert compile(jobs)["a"].retries == 0
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(is_on, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        compiling, "load", lambda source: seen.append(gc.isenabled()) or load(source)
+    )
+    was_on = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        check(TWO_JOBS)
+        left = gc.isenabled()
+    finally:
+        (gc.enable if was_on else gc.disable)()
+    assert (seen, left) == ([False], is_on)

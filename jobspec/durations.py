@@ -28,6 +28,9 @@ _GO_UNITS = {
 _DAY = 24 * _GO_UNITS["h"]
 _UNITS = {"w": 7 * _DAY, "d": _DAY, **_GO_UNITS}
 
+UNITS, GO_UNITS = tuple(_UNITS), tuple(_GO_UNITS)
+"""The units of the two dialects, largest first."""
+
 _PART = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)")
 
 

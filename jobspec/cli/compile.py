@@ -6,19 +6,21 @@ import sys
 
 import click
 
-from jobspec.cli.shared import PATHS
 from jobspec.compile import compile  # noqa: A004  the word for what it does
-from jobspec.targets import TargetError, engine, inngest
+from jobspec.targets import TargetError, engine, inngest, schema
 
 
 @click.command("compile")
-@PATHS
+@click.argument("paths", nargs=-1, metavar="PATHS...")
 @click.option(
     "--target",
-    type=click.Choice(("engine", "inngest")),
+    type=click.Choice(("engine", "inngest", "schema")),
     default="engine",
     show_default=True,
-    help="The engine's typed jobs, or the registration that the reference's SDK sends.",
+    help=(
+        "The engine's typed jobs, the registration that the reference's SDK sends, or the JSON"
+        " Schema of spec files, which needs no PATHS."
+    ),
 )
 @click.option("--app", default=inngest.APP, show_default=True, help="The id of the app (inngest).")
 @click.option("--url", default=inngest.URL, show_default=True, help="Where it is served (inngest).")
@@ -27,6 +29,11 @@ def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
 
     Exits with 1 if anything is wrong, or if the target can't express an option.
     """
+    if target == "schema":
+        click.echo(schema.render(), nl=False)
+        return
+    if not paths:
+        raise click.UsageError("name the specs to compile")
     jobs = compile(paths)
     try:
         text = engine.render(jobs) if target == "engine" else inngest.render(jobs, app=app, url=url)

@@ -67,7 +67,7 @@ class Fields:
         self.anchor = anchor or (node.entries[0].key if node.entries else node)
         self._entries = {entry.name: entry for entry in node.entries}
         meant = self._report_unknown(tuple(file_names(model)))
-        for name in _required(model) - self._entries.keys() - meant:
+        for name in required_fields(model) - self._entries.keys() - meant:
             message = f"the field `{name}` is missing here"
             findings.report("JS302", self.anchor, message, addition(name))
 
@@ -239,6 +239,7 @@ def first_of(node: Node) -> Node:
 
 
 @cache
-def _required(model: type) -> frozenset[str]:
+def required_fields(model: type) -> frozenset[str]:
+    """Return the fields that a mapping must have, by the names that files use."""
     optional = {one.name for one in fields(model) if one.default is not MISSING}
     return frozenset(name for name, field in file_names(model).items() if field not in optional)

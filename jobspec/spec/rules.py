@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobspec.spec.fields import Fields, Findings
     from jobspec.spec.places import PlacedKey
 
-_NOT_WITH_BATCHES = ("debounce", "singleton", "cancelOn", "priority")
+NOT_WITH_BATCHES = ("debounce", "singleton", "cancelOn", "priority")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ReadJob:
 def check_options(fields: Fields) -> None:
     """Report options of one job that can't go together."""
     if "batchEvents" in fields:
-        for other in _NOT_WITH_BATCHES:
+        for other in NOT_WITH_BATCHES:
             if other in fields:
                 _report_batch_with(fields, other)
     if "idempotency" in fields and "rateLimit" in fields:

@@ -161,3 +161,14 @@ def test_an_option_that_a_target_has_not_is_an_error(run):
     assert result.stderr == (
         "error: the reference can't express `on_missing` of job `email.send`\n"
     )
+
+
+def test_the_schema_of_spec_files_is_printed_without_any(run):
+    result = run("compile", "--target", "schema")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["title"] == "Background jobs"
+
+
+def test_other_targets_need_specs(run):
+    result = run("compile")
+    assert (result.exit_code, "name the specs to compile" in result.stderr) == (2, True)

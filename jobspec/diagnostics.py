@@ -6,11 +6,14 @@ A code is never reused and never changes its meaning. `JS1xx` is syntax, `JS2xx`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from jobspec.source import Source, Span
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jobspec.source import Source, Span
 
 
 class Severity(Enum):

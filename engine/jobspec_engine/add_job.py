@@ -59,7 +59,7 @@ def add_job(
     """Return the statement that adds a run. Raises `AddJobError` for what can't be added."""
     if job_id not in jobs:
         raise AddJobError(f"there is no job `{job_id}` among the compiled jobs")
-    data = {} if payload is None else payload
+    data: object = {} if payload is None else payload
     if not is_object(data):
         raise AddJobError(f"payload must be an object, not {type(data).__name__}")
     _check_times(options)

@@ -10,7 +10,8 @@ from jobspec.cel.functions import FUNCTIONS, NAMES, ROOTS
 from jobspec.cel.macros import ARITIES
 from jobspec.cel.tree import Binary, Call, Unary
 from jobspec.cel.types import STRING
-from jobspec.cel.words import a_container, a_value, counted, joined, operands
+from jobspec.cel.words import a_container, a_value, counted, operands
+from jobspec.phrases import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobspec.phrases import joined
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,13 +56,6 @@ def operands(types: Sequence[Type]) -> str:
     if len(known) > 1 and known[0] == known[1] and known[0].name in _MANY:
         return f"two {_MANY[known[0].name]}"
     return joined([a_value(one) for one in known])
-
-
-def joined(words: Sequence[str], conjunction: str = "and") -> str:
-    """Return `a`, `a and b`, `a, b and c`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {conjunction} {words[-1]}"
 
 
 def counted(numbers: Sequence[int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
+from jobspec.phrases import joined
 
 # What SDKs send over the wire, or call it in code, by the name that a spec file has for it.
 _ELSEWHERE = {
@@ -95,8 +96,7 @@ def nearest(name: str, known: tuple[str, ...]) -> str | None:
 
 def listed(choices: tuple[str, ...]) -> str:
     """Return `` `a`, `b` or `c` ``."""
-    *head, last = (f"`{one}`" for one in choices)
-    return f"{', '.join(head)} or {last}"
+    return joined([f"`{one}`" for one in choices], "or")
 
 
 def _plain(name: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class NotImportedError(ValueError):
@@ -15,7 +18,7 @@ class NotImportedError(ValueError):
 def imported(name: str) -> Any:
     """Return what a `module:name` names. Raises `NotImportedError` where nothing does."""
     module_name, _, path = name.partition(":")
-    found = _module(module_name)
+    found: Any = imported_module(module_name)
     for part in path.split("."):
         if not hasattr(found, part):
             raise NotImportedError(f"`{module_name}` has no `{path}`")
@@ -23,7 +26,8 @@ def imported(name: str) -> Any:
     return found
 
 
-def _module(name: str) -> Any:
+def imported_module(name: str) -> ModuleType:
+    """Return a module. Raises `NotImportedError` where it can't be imported."""
     here = str(Path.cwd())
     sys.path.insert(0, here)  # as `python -m` does
     try:
@@ -39,4 +43,5 @@ def _module(name: str) -> Any:
 def told(error: BaseException) -> str:
     """Return an error of somebody else's code in one line."""
     lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
+    shown = "".join(char if char.isprintable() else " " for char in lines[0])
+    return f"{type(error).__name__}: {shown}"

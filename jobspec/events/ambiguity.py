@@ -111,6 +111,6 @@ def _no_separator(terms: Sequence[Term], joint: _Joint) -> Fault:
 
 
 def _weak_separator(joint: _Joint, field: Field, event: str) -> Fault:
-    message = f"`{field}` of event `{event}` can contain the separator {quoted(joint.text)}"
+    message = f"`{field}` of event {quoted(event)} can contain the separator {quoted(joint.text)}"
     span = Span(joint.literals[0].span.start, joint.literals[-1].span.end)
     return Fault("JS213", message, span, "choose a separator that the field can't contain")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from jobspec.cel.words import joined
 from jobspec.events.lookup import DeadEnd, kinds
-from jobspec.keys.faults import Fault
+from jobspec.keys.faults import Fault, quoted
+from jobspec.phrases import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,17 +22,18 @@ def dead_end(path: Sequence[str], found: DeadEnd, event: str, span: Span) -> Fau
     names = ["event.data", *path]
     if found.kind == "undeclared":
         field = ".".join(names[: found.step + 2])
-        message = f"`{field}` is not a field of event `{event}`"
+        message = f"`{field}` is not a field of event {quoted(event)}"
         return Fault("JS203", message, span, _instead(path[found.step], found.known))
     parent = ".".join(names[: found.step + 1])
     what = joined(kinds(found.shapes), "or")
-    message = f"`{parent}` of event `{event}` is {what}, so it has no field `{path[found.step]}`"
+    name = path[found.step]
+    message = f"`{parent}` of event {quoted(event)} is {what}, so it has no field {quoted(name)}"
     return Fault("JS204", message, span, "name a field that the event has")
 
 
 def unknown_part(name: str, span: Span, known: Sequence[str]) -> Fault:
     """Tell of `event.dta`, which no event has, whatever its schema says."""
-    return Fault("JS215", f"an event has no part `{name}`", span, _instead(name, known))
+    return Fault("JS215", f"an event has no part {quoted(name)}", span, _instead(name, known))
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
@@ -49,9 +50,9 @@ def _folded(name: str) -> str:
 def _instead(name: str, known: Sequence[str]) -> str:
     near = nearest(name, known)
     if near is not None:
-        return f"did you mean `{near}`?"
+        return f"did you mean {quoted(near)}?"
     if not known:
         return "declare the field in the schema of the event"
     if len(known) > _MOST_LISTED:
         return "name one of the fields that the schema of the event declares"
-    return f"there {'is' if len(known) == 1 else 'are'} {joined([f'`{one}`' for one in known])}"
+    return f"there {'is' if len(known) == 1 else 'are'} {joined([quoted(one) for one in known])}"

@@ -7,9 +7,9 @@ rules by which `jobspec.keys.resolve` adds them up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec.cel.words import joined
 from jobspec.events.ambiguity import ambiguities
 from jobspec.events.faults import dead_end
 from jobspec.events.lookup import DeadEnd, Found, kinds, look_up
@@ -24,8 +24,9 @@ from jobspec.events.shapes import (
     String,
     Unknown,
 )
-from jobspec.keys.faults import Fault
+from jobspec.keys.faults import Fault, quoted
 from jobspec.keys.terms import Field, Term
+from jobspec.phrases import joined
 from jobspec.source import Span
 
 if TYPE_CHECKING:
@@ -137,10 +138,10 @@ def _gap_faults(key: _Key, term: Field, found: Found) -> Iterator[Fault]:
         if found.gap < len(term.path) - 1:
             since = f", since `{term.path[found.gap]}` is not always an object"
         or_null = " or null" if is_nullable else ""
-        message = f"`{term}` may be missing{or_null} in event `{key.event.name}`{since}"
+        message = f"`{term}` may be missing{or_null} in event {quoted(key.event.name)}{since}"
         yield Fault("JS205", message, term.span, f"make it required in the schema, {rejecting}")
     elif is_nullable:
-        message = f"`{term}` may be null in event `{key.event.name}`"
+        message = f"`{term}` may be null in event {quoted(key.event.name)}"
         yield Fault("JS206", message, term.span, f"take null out of the schema, {rejecting}")
 
 
@@ -150,7 +151,7 @@ def _type_faults(key: _Key, term: Field, found: Found) -> Iterator[Fault]:
     names = kinds(shapes)
     if not shapes or any(isinstance(one, Unknown) for one in shapes):
         return
-    what = f"`{term}` of event `{key.event.name}` is {joined(names, 'or')}"
+    what = f"`{term}` of event {quoted(key.event.name)} is {joined(names, 'or')}"
     if len(names) > 1:
         advice = "values of two types can give one key, as `1` and `'1'` do: send one type"
         yield Fault("JS211", what, term.span, advice)
@@ -172,11 +173,11 @@ def _clashes(key: _Key) -> Iterator[_Clash]:
     kinds_of = [key.kinds_of(term) for term in key.terms]
     total = kinds_of[0]
     for last in range(1, len(kinds_of)):
-        for kind in _SUM_FAULTS:
-            if kind in total and kind in kinds_of[last]:
-                holders = [at for at in range(last) if kind in kinds_of[at]]
-                if holders:
-                    yield _Clash(holders[-1], last, kind)
+        both = [kind for kind in _SUM_FAULTS if kind in total and kind in kinds_of[last]]
+        meeting = [(at, kind) for kind in both for at in range(last) if kind in kinds_of[at]]
+        if meeting:  # it may not: a boolean is also what two missing fields add up to
+            first, kind = max(meeting, key=itemgetter(0))
+            yield _Clash(first, last, kind)
         total = frozenset(_sum(one, other) for one in total for other in kinds_of[last])
 
 

@@ -52,7 +52,7 @@ def _pieces(pattern: str) -> list[re.Match[str]] | None:
             return None  # `^a|b$` is bound at one end each
         pieces.append(piece)
         at = piece.end()
-    return pieces
+    return pieces if depth == 0 else None
 
 
 def _is_understood(atom: str) -> bool:

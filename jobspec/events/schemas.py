@@ -28,6 +28,7 @@ from jobspec.events.shapes import (
     union,
     without_details,
 )
+from jobspec.keys.faults import quoted
 
 Place = tuple[str | int, ...]
 
@@ -146,7 +147,7 @@ class _Reader:
             try:
                 found = cast("Any", found)[key]
             except (LookupError, TypeError):
-                self.fault(place, f"nothing in this schema is at `{reference}`")
+                self.fault(place, f"nothing in this schema is at {quoted(reference)}")
                 return UNKNOWN
             target.append(key)
         return self.read(found, tuple(target))
@@ -180,7 +181,7 @@ class _Reader:
         unknown = [name for name in names if name not in _TYPES]
         for name in unknown:
             near = get_close_matches(name, _TYPES, n=1) if isinstance(name, str) else []
-            message = f"`{name}` is not a type of JSON" if isinstance(name, str) else _NO_TYPE
+            message = f"{quoted(name)} is not a type of JSON" if isinstance(name, str) else _NO_TYPE
             at = (*place, "type", names.index(name)) if names is written else (*place, "type")
             advice = f"did you mean `{near[0]}`?" if near else f"write one of {', '.join(_TYPES)}"
             self.fault(at, message, advice)
@@ -258,7 +259,7 @@ class _Reader:
         for name in keywords:
             near = [] if name in _WORDS else get_close_matches(name, _KNOWN, n=1, cutoff=0.8)
             if near:
-                message = f"`{name}` is not a keyword of JSON Schema"
+                message = f"{quoted(name)} is not a keyword of JSON Schema"
                 advice = f"did you mean `{near[0]}`?"
                 self.fault((*place, name), message, advice, is_about_key=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobspec.events import UNKNOWN, Shape, model_schema, read_schema
 from jobspec.imports import NotImportedError
+from jobspec.keys.faults import quoted
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode, load, read_sources
 from jobspec.source import Source
 from jobspec.spec import models
@@ -82,7 +83,7 @@ def _from_model(
 ) -> DeclaredEvent:
     """Read the schema of a model. Where nothing may be imported, nothing is known."""
     if not _MODEL.fullmatch(model):
-        message = f"`{model}` is not the place of a schema"
+        message = f"{quoted(model)} is not the place of a schema"
         help_ = "write a model as `myapp.events:Push`, or a file as `./push.schema.json`"
         findings.report("JS202", node, message, help_)
         return DeclaredEvent(name)

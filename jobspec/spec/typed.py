@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobspec.diagnostics import Related
 from jobspec.events import UNKNOWN, Event, check_key, check_path
 from jobspec.jobs import EventTrigger
+from jobspec.keys.faults import Fault, quoted
 from jobspec.keys.lint import lint
 from jobspec.source import Span
 from jobspec.spec.places import PlacedCondition, event_names, placed_conditions
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from jobspec.cel import Path
-    from jobspec.keys.faults import Fault
     from jobspec.load import ScalarNode
     from jobspec.spec.events import DeclaredEvent
     from jobspec.spec.fields import Findings
@@ -58,7 +58,7 @@ def check_events(
 
 def _report_twice(event: DeclaredEvent, first: DeclaredEvent, findings: Findings) -> None:
     related = (Related("first declared here", first.name.source, first.name.span),)
-    message = f"the event `{event.name.value}` is declared twice"
+    message = f"the event {quoted(str(event.name.value))} is declared twice"
     findings.report("JS214", event.name, message, "keep one of the two", related)
 
 
@@ -84,7 +84,7 @@ def _check_declared(name: ScalarNode, place: _Place) -> None:
     text = str(name.value)
     if text not in place.events and not _NOT_OURS.match(text):
         help_ = suggestion(text, tuple(place.events)) or "declare it under `events:`"
-        message = f"the event `{text}` is not declared"
+        message = f"the event {quoted(text)} is not declared"
         place.findings.report("JS201", name, message, help_)
 
 

@@ -10,6 +10,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobspec import EventError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -41,9 +43,12 @@ class Dispatch(NamedTuple):
 def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Dispatch:
     """Return the row that starts a job on an event.
 
-    Raises `EventError` where a key's value is not JSON.
+    Raises `EventError` where a key's value is not JSON, and where a key's field is missing or null
+    though the job says `on_missing: reject`.
     """
     scope = {"name": event.name, "data": data}
+    if job.on_missing == "reject":
+        _require_fields(job, scope)
     row = Dispatch(event.id, job.id, job.retries + 1)
     if job.idempotency is not None:
         row = _with_idempotency(row, job.idempotency.key, scope)
@@ -58,6 +63,15 @@ def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Di
             wait=debounce.period, timeout=debounce.timeout
         )
     return row
+
+
+def _require_fields(job: CompiledJob, scope: Mapping[str, object]) -> None:
+    options = (job.idempotency, job.debounce)
+    keys = [option.key for option in options if option is not None and option.key is not None]
+    gaps = [path for key in keys for path in key.missing(scope)]
+    if gaps:
+        fields = ", ".join(dict.fromkeys(".".join(("event.data", *path)) for path in gaps))
+        raise EventError(f"job `{job.id}` rejects this event, with nothing or null at {fields}")
 
 
 def _with_idempotency(

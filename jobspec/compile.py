@@ -12,11 +12,14 @@ from jobspec.diagnostics import CompileError, Diagnostic, Severity, in_order
 from jobspec.ignores import without_ignored
 from jobspec.jobs import CompiledJobs, Handler
 from jobspec.load import load, read_sources
+from jobspec.modules import declared_in, is_module
+from jobspec.settings import FoundSettings, Settings, find_settings
 from jobspec.source import Source, Span
 from jobspec.spec import (
     Findings,
     Job,
     ReadFile,
+    ReadJob,
     check_events,
     check_handlers,
     check_jobs,
@@ -64,9 +67,11 @@ def compile(  # noqa: A001  the word for what it does
 
     A spec is a `Path` or a text that names a file, a directory (all `*.yaml`, `*.yml` and `*.json`
     below it), a glob, or `-` for standard input; a text with a line break or a brace in it is the
-    content of a file itself; `Job`s and a `Registry` of them are taken as they are.
+    content of a file itself; a text that names a Python module (`myapp.jobs`) stands for the
+    registries in it, and imports it; `Job`s and a `Registry` of them are taken as they are.
 
-    With `import_`, handlers and the event schemas that are models are imported, which runs code of
+    The settings of the nearest pyproject.toml count, from the working directory upwards. With
+    `import_`, handlers and the event schemas that are models are imported, which runs code of
     yours. Without it nothing is known of such events.
 
     Raises `CompileError` with everything that is wrong, warnings included, if anything is an
@@ -103,25 +108,32 @@ def _collector_paused() -> Generator[None, None, None]:
 
 
 @_collector_paused()
-def examine(specs: Spec | Iterable[Spec], *, import_: bool = False) -> Examined:
-    """Return the jobs of specs together with what is wrong with them."""
-    findings = Findings()
+def examine(
+    specs: Spec | Iterable[Spec], *, import_: bool = False, found: FoundSettings | None = None
+) -> Examined:
+    """Return the jobs of specs together with what is wrong with them.
+
+    `found` are the settings that count, by default those of the project.
+    """
+    found = find_settings() if found is None else found
+    findings = Findings(found.findings)
     texts = tuple(_texts(_several(specs), findings))
     read = _without_schemas([_read(text, imports=import_) for text in texts])
-    findings += [found for one in read for found in one.findings]
-    jobs = [job for one in read for job in one.file.jobs]
+    findings += [fault for one in read for fault in one.findings]
+    jobs = [_settled(job, found.settings) for one in read for job in one.file.jobs]
     events = [event for one in read for event in one.file.events]
     check_jobs(jobs, findings)
     check_events(jobs, events, findings)
     if import_:
         check_handlers(jobs, findings)
-    if not jobs and not any(found.severity is Severity.ERROR for found in findings):
+    if not jobs and not any(fault.severity is Severity.ERROR for fault in findings):
         _report_no_job(texts, findings)
     sources = [one.text.source for one in read]
     is_typed = not any(event.is_left_out for event in events)
     left = without_ignored(tuple(dict.fromkeys(findings)), sources, is_typed=is_typed)
     compiled = CompiledJobs(tuple({one.job.id: one.job for one in jobs}.values()))
-    return Examined(compiled, tuple(source.name for source in sources), in_order(left))
+    wanted = in_order(filter(found.settings.wants, left))
+    return Examined(compiled, tuple(source.name for source in sources), wanted)
 
 
 def _several(specs: Spec | Iterable[Spec]) -> Iterable[Spec]:
@@ -131,19 +143,27 @@ def _several(specs: Spec | Iterable[Spec]) -> Iterable[Spec]:
 def _texts(specs: Iterable[Spec], findings: Findings) -> Iterator[_Text]:
     """Yield the texts that specs stand for; what can't be read is a finding."""
     paths: list[str | Path] = []
+    modules: list[str] = []
     for spec in specs:
         if isinstance(spec, Job):
-            handler = spec.handler if callable(spec.handler) else None
-            yield _Text(Source(f"<job {spec.id}>", written(spec)), handler)
-        elif isinstance(spec, str) and _is_content(spec):
+            yield _declared(spec)
+        elif isinstance(spec, Path):
+            paths.append(spec)
+        elif _is_content(spec):
             yield _Text(Source("<text>", spec))
         else:
-            paths.append(spec)
+            (modules if is_module(spec) else paths).append(spec)
+    yield from map(_declared, declared_in(modules, findings))
     for found in read_sources(paths):
         if isinstance(found, Source):
             yield _Text(found)
         else:
             findings.append(found)
+
+
+def _declared(job: Job) -> _Text:
+    handler = job.handler if callable(job.handler) else None
+    return _Text(Source(f"<job {job.id}>", written(job)), handler)
 
 
 def _is_content(spec: str) -> bool:
@@ -170,6 +190,13 @@ def _without_schemas(read: Sequence[_Read]) -> Sequence[_Read]:
     if not schemas:
         return read
     return [one for one in read if Path(one.text.source.name).resolve() not in schemas]
+
+
+def _settled(read: ReadJob, settings: Settings) -> ReadJob:
+    """Return a job with the settings that it leaves open."""
+    if settings.on_missing is None or "on_missing" in read.fields:
+        return read
+    return replace(read, job=replace(read.job, on_missing=settings.on_missing))
 
 
 def _report_no_job(texts: tuple[_Text, ...], findings: Findings) -> None:

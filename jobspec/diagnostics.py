@@ -148,6 +148,7 @@ RULES: dict[str, Rule] = _table(
     Rule("JS165", "forbidden-character"),
     Rule("JS166", "number-out-of-range"),
     Rule("JS167", "no-files"),
+    Rule("JS168", "unreadable-module"),
     # JS170-JS179 durations, JS180-JS189 cron schedules
     Rule("JS170", "invalid-duration"),
     Rule("JS180", "invalid-cron"),
@@ -187,6 +188,7 @@ RULES: dict[str, Rule] = _table(
     Rule("JS317", "handler-not-found"),
     Rule("JS318", "field-of-other-policy"),
     Rule("JS319", "not-an-error-class"),
+    Rule("JS330", "invalid-setting"),
     # JS4xx meaning and traps
     Rule("JS400", "debounce-timeout-below-period"),
     Rule("JS401", "rate-limit-overwritten"),

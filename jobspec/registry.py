@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from jobspec.compile import compile  # noqa: A004  the word for what it does
-from jobspec.spec import Job, JobOptions
+from jobspec.spec import Declarations, Job, JobOptions
 
 Handler = TypeVar("Handler", bound=Callable[..., object])
 
 
-class Registry:
+class Registry(Declarations):
     """Jobs declared in Python, to be given to `compile()`.
 
     jobs = Registry()

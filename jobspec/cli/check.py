@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 import click
 
 from jobspec import report
-from jobspec.cli.shared import PATHS, counted
+from jobspec.cli.shared import PATHS, counted, specs_of
 from jobspec.compile import Examined, examine
 from jobspec.diagnostics import Severity
+from jobspec.settings import FoundSettings, fault_of_pattern, find_settings
 
 FOR_PEOPLE = ("full", "concise")
 
@@ -20,20 +22,49 @@ FOR_PEOPLE = ("full", "concise")
 @click.option(
     "--format", "format_", type=click.Choice(report.FORMATS), default="full", show_default=True
 )
+@click.option("--select", multiple=True, metavar="CODES", help="Only these findings: JS4,JS203.")
+@click.option("--ignore", multiple=True, metavar="CODES", help="All but these findings.")
 @click.option("--strict", is_flag=True, help="Fail on warnings, too.")
 @click.option(
     "--import", "import_", is_flag=True, help="Import handlers and models, which runs your code."
 )
-def command(paths: tuple[str, ...], format_: str, strict: bool, import_: bool) -> None:  # noqa: FBT001  click's way
-    """Check the specs in files, directories, globs, or standard input (-).
+def command(
+    paths: tuple[str, ...],
+    format_: str,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    strict: bool,  # noqa: FBT001  click's way
+    import_: bool,  # noqa: FBT001
+) -> None:
+    """Check the specs in files, directories, globs, standard input (-), or Python modules.
+
+    A module, such as myapp.jobs, is imported. Without PATHS those of [tool.jobspec] in
+    pyproject.toml are checked; --select and --ignore take the place of the settings there.
 
     Exits with 1 if anything is wrong, also if there is no job at all.
     """
-    examined = examine(paths, import_=import_)
+    found = _with_flags(find_settings(), _patterns(select), _patterns(ignore))
+    examined = examine(specs_of(paths, found), import_=import_, found=found)
     click.echo(_rendered(examined, format_), nl=False)
     click.echo(_summary(examined), err=format_ not in FOR_PEOPLE)
     failing = examined.findings if strict else _errors(examined)
     sys.exit(1 if failing else 0)
+
+
+def _patterns(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the codes of an option, which may be given several times and hold commas."""
+    patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    for fault in filter(None, map(fault_of_pattern, patterns)):
+        raise click.UsageError(fault)
+    return patterns
+
+
+def _with_flags(
+    found: FoundSettings, select: tuple[str, ...], ignore: tuple[str, ...]
+) -> FoundSettings:
+    settings = found.settings
+    settings = replace(settings, select=select or settings.select, ignore=ignore or settings.ignore)
+    return replace(found, settings=settings)
 
 
 def _rendered(examined: Examined, format_: str) -> str:

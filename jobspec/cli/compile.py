@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from jobspec.cli.shared import PATHS, specs_of
 from jobspec.compile import compile  # noqa: A004  the word for what it does
 from jobspec.targets import TargetError, engine, inngest, schema
 
 
 @click.command("compile")
-@click.argument("paths", nargs=-1, metavar="PATHS...")
+@PATHS
 @click.option(
     "--target",
     type=click.Choice(("engine", "inngest", "schema")),
@@ -32,9 +33,7 @@ def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
     if target == "schema":
         click.echo(schema.render(), nl=False)
         return
-    if not paths:
-        raise click.UsageError("name the specs to compile")
-    jobs = compile(paths)
+    jobs = compile(specs_of(paths))
     try:
         text = engine.render(jobs) if target == "engine" else inngest.render(jobs, app=app, url=url)
     except TargetError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from jobspec.cli.shared import specs_of
 from jobspec.compile import compile  # noqa: A004  the word for what it does
 from jobspec.diagnostics import CompileError
 from jobspec.keyed import keys_of
@@ -51,7 +52,9 @@ def command(
     if (template is None) == (job_id is None):
         raise click.UsageError("name a key EXPR, or a job by --job and --jobs")
     event = _event(event_text)
-    templates = _of_job(compile(paths), job_id, option) if job_id else _alone(template or "")
+    templates = (
+        _of_job(compile(specs_of(paths)), job_id, option) if job_id else _alone(template or "")
+    )
     keys = [_traced(name, one, event) for name, one in templates.items()]
     click.echo(traces.render_json(keys) if as_json else traces.render(keys), nl=False)
     sys.exit(1 if any(one.trace.key.outcome == "error" for one in keys) else 0)

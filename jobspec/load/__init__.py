@@ -8,7 +8,7 @@ ever constructed or run, and no input raises: whatever is wrong with it is a dia
 from __future__ import annotations
 
 from jobspec.load.comments import Comment, comments, scalar_lines
-from jobspec.load.files import read_sources
+from jobspec.load.files import SUFFIXES, read_sources
 from jobspec.load.nodes import (
     Entry,
     Loaded,
@@ -21,6 +21,7 @@ from jobspec.load.nodes import (
 from jobspec.load.reader import load, load_text
 
 __all__ = [
+    "SUFFIXES",
     "Comment",
     "Entry",
     "Loaded",

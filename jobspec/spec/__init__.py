@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobspec.spec.declared import written
+from jobspec.spec.declared import Declarations, written
 from jobspec.spec.fields import Findings
 from jobspec.spec.handlers import check_handlers
 from jobspec.spec.models import (
@@ -33,6 +33,7 @@ __all__ = [
     "Cancellation",
     "Concurrency",
     "Debounce",
+    "Declarations",
     "ErrorRetry",
     "Event",
     "Findings",

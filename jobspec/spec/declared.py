@@ -7,6 +7,7 @@ place in that text, so that a caret still stands inside a key.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import timedelta
@@ -14,6 +15,14 @@ from typing import TypeGuard, cast
 
 from jobspec.durations import format_duration
 from jobspec.spec.models import Job, file_name, file_names
+
+
+class Declarations(ABC):
+    """Jobs declared in Python, one after another: what `jobspec.Registry` is to those below it."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Job]:
+        """Return the jobs in the order they were declared."""
 
 
 def written(job: Job) -> str:

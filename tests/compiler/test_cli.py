@@ -171,4 +171,4 @@ def test_the_schema_of_spec_files_is_printed_without_any(run):
 
 def test_other_targets_need_specs(run):
     result = run("compile")
-    assert (result.exit_code, "name the specs to compile" in result.stderr) == (2, True)
+    assert (result.exit_code, "there is nothing to read" in result.stderr) == (2, True)

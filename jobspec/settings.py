@@ -1,0 +1,173 @@
+"""`[tool.jobspec]` in pyproject.toml: what a project checks, and which findings it wants.
+
+The nearest pyproject.toml counts, from the working directory upwards.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from jobspec.diagnostics import RULES, Diagnostic
+from jobspec.ignores import can_be_ignored
+from jobspec.source import Source, Span
+from jobspec.spec import suggestion
+from jobspec.spec.reading import ON_MISSING
+from jobspec.spec.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILE, TABLE = "pyproject.toml", "tool.jobspec"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a project wants of a check.
+
+    `select` and `ignore` hold codes, names of codes, or beginnings of codes such as `JS4`. With an
+    empty `select` all findings are wanted. Neither touches what makes a spec unreadable, which is
+    always shown. `paths` are checked where a command is given none. `on_missing` counts for jobs
+    that don't say it themselves.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    on_missing: Literal["skip", "reject"] | None = None
+
+    def wants(self, found: Diagnostic) -> bool:
+        """Tell whether to show a finding."""
+        if not can_be_ignored(found.code):
+            return True
+        selected = not self.select or any(_covers(one, found.code) for one in self.select)
+        return selected and not any(_covers(one, found.code) for one in self.ignore)
+
+
+def _covers(pattern: str, code: str) -> bool:
+    return code.startswith(pattern) or RULES[code].name == pattern
+
+
+def fault_of_pattern(pattern: str) -> str | None:
+    """Return what is wrong with an entry of `select` or `ignore`, if anything is."""
+    codes = [code for code in RULES if _covers(pattern, code)] if pattern else []
+    if not codes:
+        names = tuple(rule.name for rule in RULES.values())
+        advice = suggestion(pattern, (*RULES, *names))
+        return f"there is no code `{pattern}`" + (f"; {advice}" if advice else "")
+    if not any(map(can_be_ignored, codes)):
+        return f"`{pattern}` can't be left out: what it finds makes a spec unreadable"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSettings:
+    """The settings of a project, and what is wrong with them."""
+
+    settings: Settings = Settings()
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def find_settings(start: Path | None = None) -> FoundSettings:
+    """Return the settings that hold in a directory, by default the working one.
+
+    What is wrong with them is a finding, and does not count.
+    """
+    folder = (start or Path()).resolve()
+    for parent in (folder, *folder.parents):
+        try:
+            text = (parent / FILE).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):  # a file that is not for us to judge
+            continue
+        return _read(text, parent) if TABLE in text else FoundSettings()
+    return FoundSettings()
+
+
+def _read(text: str, folder: Path) -> FoundSettings:
+    import tomllib  # noqa: PLC0415  few projects have settings
+
+    reading = _Reading(Source(os.path.relpath(folder / FILE), text))
+    try:
+        table = tomllib.loads(text).get("tool", {}).get("jobspec", {})
+    except tomllib.TOMLDecodeError as error:
+        reading.report(TABLE, f"this file is not TOML: {_lowered(str(error))}")
+        return FoundSettings(findings=tuple(reading.findings))
+    return FoundSettings(reading.settings(table, folder), tuple(reading.findings))
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+class _Reading:
+    """The reading of one table of settings."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.findings: list[Diagnostic] = []
+
+    def report(self, name: str, message: str, help_: str | None = None) -> None:
+        """Add a finding about a setting, where it stands as far as that can be told."""
+        rule = RULES["JS330"]
+        span = _place(self.source.text, name)
+        self.findings.append(
+            Diagnostic(rule.code, rule.severity, message, self.source, span, help_)
+        )
+
+    def settings(self, table: dict[str, Any], folder: Path) -> Settings:
+        known = tuple(one.name for one in fields(Settings))
+        for name in table.keys() - set(known):
+            help_ = suggestion(name, known) or f"there are {listed(known).replace(' or ', ' and ')}"
+            self.report(name, f"`{name}` is not a setting", help_)
+        return Settings(
+            select=self._patterns("select", table),
+            ignore=self._patterns("ignore", table),
+            paths=tuple(_placed(path, folder) for path in self._texts("paths", table)),
+            on_missing=self._on_missing(table),
+        )
+
+    def _patterns(self, name: str, table: dict[str, Any]) -> tuple[str, ...]:
+        patterns = self._texts(name, table)
+        faults = [(one, fault_of_pattern(one)) for one in patterns]
+        for _, fault in faults:
+            if fault:
+                self.report(name, fault)
+        return tuple(one for one, fault in faults if fault is None)
+
+    def _texts(self, name: str, table: dict[str, Any]) -> Sequence[str]:
+        value = table.get(name, [])
+        if isinstance(value, list):
+            texts = cast("list[object]", value)
+            if all(isinstance(one, str) for one in texts):
+                return cast("list[str]", texts)
+        self.report(name, f"`{name}` must be a list of texts", f'write `{name} = ["..."]`')
+        return ()
+
+    def _on_missing(self, table: dict[str, Any]) -> Literal["skip", "reject"] | None:
+        value = table.get("on_missing")
+        for choice in ON_MISSING:
+            if value == choice:
+                return choice
+        if value is not None:
+            message = f"`on_missing` can't be `{value}`"
+            self.report("on_missing", message, f"write {listed(ON_MISSING)}")
+        return None
+
+
+def _placed(path: str, folder: Path) -> str:
+    """Return a path of a project as seen from the working directory; a module stays as it is."""
+    there = folder / path
+    return os.path.relpath(there) if "/" in path or there.exists() else path
+
+
+def _place(text: str, name: str) -> Span:
+    """Return where a setting stands, or the heading of the table, or the start of the file."""
+    heading = re.search(r"^[ \t]*\[\s*tool\s*\.\s*jobspec\s*\]", text, re.MULTILINE)
+    if heading is None:
+        return Span(0, 0)
+    setting = re.compile(rf"^[ \t]*(\"?{re.escape(name)}\"?)\s*=", re.MULTILINE)
+    found = setting.search(text, heading.end())
+    return Span(*(found.span(1) if found else heading.span()))

@@ -99,7 +99,10 @@ def _is_python(hint: object) -> bool:
 
 
 def _any_of(found: Sequence[Schema]) -> Schema:
-    return found[0] if len(found) == 1 else {"anyOf": list(found)}
+    """Return the schema of one of several, in an order of ours: that of a union may change."""
+    if len(found) == 1:
+        return found[0]
+    return {"anyOf": sorted(found, key=lambda one: _ORDER.index(one.get("type", "enum")))}
 
 
 def _kind(hint: Any) -> Schema:
@@ -150,6 +153,7 @@ def _never_beside(name: str, others: Sequence[str]) -> list[Schema]:
     ]
 
 
+_ORDER = ("enum", "string", "integer", "number", "object", "array", "null")
 _TYPES_OF_LIMITS = {
     "minimum": ("integer", "number"),
     "maximum": ("integer", "number"),

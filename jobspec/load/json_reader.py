@@ -23,7 +23,8 @@ from jobspec.source import Source, Span
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
-_STRING_HEAD = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+# Not `*+`: Python 3.11.2, which Debian 12 has, keeps the start of an iteration that fails.
+_STRING_HEAD = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]++)?(?![0-9A-Za-z_.])")
 _WORD = re.compile(r"[^\s,:\[\]{}\"']+")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")

@@ -168,7 +168,9 @@ class CompiledJobs(Mapping[str, CompiledJob]):
             for name in dict.fromkeys(t.event for t in job.triggers if isinstance(t, EventTrigger)):
                 by_event.setdefault(name, []).append(job)
         object.__setattr__(self, "_by_id", {job.id: job for job in self.jobs})
-        object.__setattr__(self, "_by_event", {name: tuple(jobs) for name, jobs in by_event.items()})
+        object.__setattr__(
+            self, "_by_event", {name: tuple(jobs) for name, jobs in by_event.items()}
+        )
 
     def __getitem__(self, job_id: str) -> CompiledJob:
         return self._by_id[job_id]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from databases import Clock, Databases
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.migrate import migrate

@@ -52,10 +52,9 @@ def template(databases):
 
 @pytest.fixture
 def dsn(databases, template):
-    """A migrated database of this test's own."""
-    name, dsn = databases.create(template)
-    yield dsn
-    databases.drop(name)
+    """A migrated and empty database for this test alone."""
+    with databases.borrowed(template) as dsn:
+        yield dsn
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def fail(connection, run, token):
 
 
 def release(connection, run, token):
-    return fetch(connection, SQL.release([Held(run.run_id, token)]))
+    return [one.run_id for one in fetch(connection, SQL.release([Held(run.run_id, token)]))]
 
 
 def stay_running(connection, run, token):

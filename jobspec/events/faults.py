@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from jobspec.events.lookup import DeadEnd, kinds
@@ -38,6 +37,8 @@ def unknown_part(name: str, span: Span, known: Sequence[str]) -> Fault:
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """Return what was probably meant, where something comes near."""
+    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
+
     folded = {_folded(one): one for one in known}
     found = get_close_matches(_folded(name), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None

@@ -72,9 +72,7 @@ class _Key:
         if isinstance(found, DeadEnd):
             return frozenset([None])
         every = frozenset(type(one) for one in found.shapes)
-        if self.is_whole:
-            return every - {Null} or every
-        return every if found.gap is None else every | {None}
+        return every if self.is_whole or found.gap is None else every | {None}
 
     def fields(self) -> dict[tuple[str, ...], Field]:
         """Return the first term of each path."""

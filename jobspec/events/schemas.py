@@ -9,9 +9,7 @@ others (`not`, `if`, `dependentRequired`, a remote `$ref`, …) nothing is known
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, NamedTuple, cast
-from urllib.parse import unquote
 
 from jobspec.events.shapes import (
     UNKNOWN,
@@ -142,7 +140,7 @@ class _Reader:
         found = self._root
         target: list[str | int] = []
         for step in reference.split("/")[1:]:
-            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            name = _unquoted(step)
             key = int(name) if isinstance(found, list) and name.isdecimal() else name
             try:
                 found = cast("Any", found)[key]
@@ -180,10 +178,10 @@ class _Reader:
         names = cast("list[object]", written) if isinstance(written, list) else [written]
         unknown = [name for name in names if name not in _TYPES]
         for name in unknown:
-            near = get_close_matches(name, _TYPES, n=1) if isinstance(name, str) else []
+            near = _near(name, _TYPES, 0.6) if isinstance(name, str) else None
             message = f"{quoted(name)} is not a type of JSON" if isinstance(name, str) else _NO_TYPE
             at = (*place, "type", names.index(name)) if names is written else (*place, "type")
-            advice = f"did you mean `{near[0]}`?" if near else f"write one of {', '.join(_TYPES)}"
+            advice = f"did you mean `{near}`?" if near else f"write one of {', '.join(_TYPES)}"
             self.fault(at, message, advice)
         return [] if unknown else [str(name) for name in names]
 
@@ -257,10 +255,10 @@ class _Reader:
     def _report_misspelt(self, keywords: dict[str, Any], place: Place) -> None:
         """Report names that come near a keyword. Any other is a note, which JSON Schema allows."""
         for name in keywords:
-            near = [] if name in _WORDS else get_close_matches(name, _KNOWN, n=1, cutoff=0.8)
+            near = None if name in _WORDS else _near(name, _KNOWN, 0.8)
             if near:
                 message = f"{quoted(name)} is not a keyword of JSON Schema"
-                advice = f"did you mean `{near[0]}`?"
+                advice = f"did you mean `{near}`?"
                 self.fault((*place, name), message, advice, is_about_key=True)
 
 
@@ -299,6 +297,21 @@ def _is_below_a_million(keywords: dict[str, Any]) -> bool:
     least = keywords.get("minimum", keywords.get("exclusiveMinimum"))
     most = keywords.get("maximum", keywords.get("exclusiveMaximum"))
     return all(isinstance(one, int | float) and abs(one) < PLAIN_BELOW for one in (least, most))
+
+
+def _near(name: str, known: tuple[str, ...], cutoff: float) -> str | None:
+    """Return what was probably meant, where something comes near."""
+    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
+
+    found = get_close_matches(name, known, n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def _unquoted(step: str) -> str:
+    """Return the name that a step of a JSON pointer in a URL stands for."""
+    from urllib.parse import unquote  # noqa: PLC0415  few schemas need it
+
+    return unquote(step).replace("~1", "/").replace("~0", "~")
 
 
 def _pointer(place: Place) -> str:

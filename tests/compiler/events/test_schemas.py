@@ -117,6 +117,12 @@ def test_the_parts_of_all_of_add_up():
     )
 
 
+def test_a_field_is_required_where_any_part_requires_it():
+    part = {"properties": {"a": {"type": "string"}}}
+    required = data({"allOf": [part, {**part, "required": ["a"]}]})
+    assert required == Object({"a": Property(String(), is_required=True)})
+
+
 def test_a_choice_of_required_fields_leaves_each_optional():
     schema = {
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},

@@ -7,13 +7,15 @@ key = jobspec.KeyTemplate.parse("event.data.id")   # a function of the event
 
 from __future__ import annotations
 
+from jobspec.backoff import Backoff
 from jobspec.compile import check, compile  # noqa: A004  the word for what it does
 from jobspec.diagnostics import CompileError, Diagnostic
-from jobspec.jobs import CompiledJob, CompiledJobs, CronTrigger, EventTrigger
+from jobspec.jobs import CompiledJob, CompiledJobs, CronTrigger, EventTrigger, Timeouts
 from jobspec.keys import EventError, Key, KeyTemplate, KeyTemplateError
 from jobspec.registry import Registry
 
 __all__ = [
+    "Backoff",
     "CompileError",
     "CompiledJob",
     "CompiledJobs",
@@ -25,6 +27,7 @@ __all__ = [
     "KeyTemplate",
     "KeyTemplateError",
     "Registry",
+    "Timeouts",
     "check",
     "compile",
 ]

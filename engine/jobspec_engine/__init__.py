@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from jobspec_engine.cancel import Cancelled
 from jobspec_engine.client import AsyncClient, Client
 from jobspec_engine.context import Context
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.engine import Engine
-from jobspec_engine.errors import EngineError
+from jobspec_engine.errors import EngineError, NonRetriable, RetryAfter
 from jobspec_engine.events import Dispatched, Event, Sent
+from jobspec_engine.replay import DeadLetters, Replayed
 from jobspec_engine.worker import Worker
 
 __all__ = [
     "AsyncClient",
+    "Cancelled",
     "Client",
     "Context",
+    "DeadLetters",
     "Dispatched",
     "EmbeddedPostgres",
     "Engine",
     "EngineError",
     "Event",
+    "NonRetriable",
+    "Replayed",
+    "RetryAfter",
     "Sent",
     "Worker",
 ]

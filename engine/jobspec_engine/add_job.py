@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobspec import CompiledJobs
-    from jobspec_engine.statements import AddedRow, Call, Statements
+    from jobspec_engine.rows import AddedRow
+    from jobspec_engine.statements import Call, Statements
+
+# What the event of such a run is called: see 0001_init.sql.
+EVENT_NAME = "jobspec/job.added"
 
 JobKeyMode = Literal["replace", "debounce", "preserve_run_at", "unsafe_dedupe"]
 

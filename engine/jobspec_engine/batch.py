@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jobspec import CompiledJobs
-    from jobspec_engine.statements import KnownRow, SentRow, Statements, Steps
+    from jobspec_engine.rows import KnownRow, SentRow
+    from jobspec_engine.statements import Statements, Steps
 
 
 class Prepared(NamedTuple):

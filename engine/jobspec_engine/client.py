@@ -11,18 +11,22 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job
 from jobspec_engine.batch import Prepared, due_now, exchange, needs_transaction, prepare
+from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.database import connection_settings
 from jobspec_engine.events import Dispatched, Event, Sent
+from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive, drive_async, fetch, fetch_async
 from jobspec_engine.target import require_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from types import TracebackType
 
     from jobspec import CompiledJobs
-    from jobspec_engine.statements import AddedRow
+    from jobspec_engine.replay import DeadLetters, ReplayOptions
+    from jobspec_engine.rows import AddedRow
 
 
 class Client:
@@ -125,6 +129,63 @@ class Client:
             with suppress(psycopg.OperationalError):  # committed already; polling finds the run
                 fetch(own, self._statements.wake())
             return added
+
+    def cancel(self, run_id: int, *, connection: Connection[Any] | None = None) -> Cancelled:
+        """Ask a run to end. One that waits has ended when this returns; `Cancelled` tells.
+
+        A running one is ended by its worker as soon as that hears of it: an async handler is
+        cancelled, what a sync one returns is not recorded. With a `connection` it is a part of the
+        caller's transaction, as in `send`. Raises `psycopg.Error` when the database fails.
+        """
+        with self._using(connection) as used:
+            return drive(used, cancel(self._statements, [run_id]))[0]
+
+    def cancel_by_key(
+        self,
+        job_id: str,
+        *,
+        idempotency_key: str | None = None,
+        job_key: str | None = None,
+        connection: Connection[Any] | None = None,
+    ) -> list[Cancelled]:
+        """Ask the runs of a job to end that go by a key, as `cancel` does; none may be found.
+
+        `idempotency_key` is the text that the option's key resolved to, `job_key` that of
+        `debounce` or the one that was given to `add_job`. Raises `ValueError` unless one is given.
+        """
+        steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
+        with self._using(connection) as used:
+            return drive(used, steps)
+
+    def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
+        """Send a run again that ended without success, with `data` instead of its own if given.
+
+        The new run has the event's name and time, keys resolved anew, and the idempotency key
+        `<key>:replay:<run_id>`, so that it is no duplicate. A run is replayed once: again, and
+        `Replayed` tells the first replay. Raises `EventError` for data that can't be kept.
+        """
+        edit = None if data is None else replaced_by(data)
+        return self.replay_many([run_id], edit=edit)[0]
+
+    def replay_many(
+        self, which: Iterable[int] | DeadLetters, **options: Unpack[ReplayOptions]
+    ) -> list[Replayed]:
+        """Send runs again as `replay` does: those given, or of dead letters not replayed yet.
+
+        `ReplayOptions` tells how. They are committed some hundreds at a time.
+        """
+        replay = Replay(self._jobs, self._statements, options)
+        replayed: list[Replayed] = []
+        with self._pool.connection() as own:
+            for run_ids in drive(own, replay.runs(which)):
+                with own.transaction():
+                    replayed += drive(own, replay.send(run_ids))
+            with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
+                fetch(own, self._statements.wake())
+        return replayed
+
+    def _using(self, connection: Connection[Any] | None) -> AbstractContextManager[Connection[Any]]:
+        return self._pool.connection() if connection is None else nullcontext(connection)
 
     def _send(
         self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True
@@ -230,6 +291,50 @@ class AsyncClient:
         self._due = True
         await self._wake()
         return added
+
+    async def cancel(
+        self, run_id: int, *, connection: AsyncConnection[Any] | None = None
+    ) -> Cancelled:
+        """Ask a run to end. As `Client.cancel`."""
+        async with self._using(connection) as used:
+            return (await drive_async(used, cancel(self._statements, [run_id])))[0]
+
+    async def cancel_by_key(
+        self,
+        job_id: str,
+        *,
+        idempotency_key: str | None = None,
+        job_key: str | None = None,
+        connection: AsyncConnection[Any] | None = None,
+    ) -> list[Cancelled]:
+        """Ask the runs of a job to end that go by a key. As `Client.cancel_by_key`."""
+        steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
+        async with self._using(connection) as used:
+            return await drive_async(used, steps)
+
+    async def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
+        """Send a run again that ended without success. As `Client.replay`."""
+        edit = None if data is None else replaced_by(data)
+        return (await self.replay_many([run_id], edit=edit))[0]
+
+    async def replay_many(
+        self, which: Iterable[int] | DeadLetters, **options: Unpack[ReplayOptions]
+    ) -> list[Replayed]:
+        """Send runs again, those given or those of dead letters. As `Client.replay_many`."""
+        replay = Replay(self._jobs, self._statements, options)
+        replayed: list[Replayed] = []
+        async with self._pool.connection() as own:
+            for run_ids in await drive_async(own, replay.runs(which)):
+                async with own.transaction():
+                    replayed += await drive_async(own, replay.send(run_ids))
+        self._due = True
+        await self._wake()
+        return replayed
+
+    def _using(
+        self, connection: AsyncConnection[Any] | None
+    ) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        return self._pool.connection() if connection is None else nullcontext(connection)
 
     async def _send_own(self, batch: Sequence[Prepared]) -> list[Sent]:
         async with self._pool.connection() as own:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobspec_engine.statements import Claimed
+    from jobspec_engine.rows import Claimed
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
+_LONGEST_WAIT = timedelta(days=366)
+
 
 class EngineError(Exception):
     """The base of every error the engine raises on purpose."""
@@ -21,6 +25,33 @@ class UnsupportedOptionError(EngineError):
 
 class HandlerError(EngineError):
     """A job's handler is missing, can't be imported or can't be called."""
+
+
+class NonRetriable(Exception):  # noqa: N818  what a handler says by it
+    """Raised by a handler to end its run at once, however many attempts are left."""
+
+
+class RetryAfter(Exception):  # noqa: N818  what a handler says by it
+    """Raised by a handler to be tried again at a time of its own choice.
+
+    `after` is how long from now, up to a year, or an aware datetime. It uses up an attempt as any
+    failure does: when that was the last one, the run ends.
+
+    Raises `ValueError` for a time that is in no zone, or too far off.
+    """
+
+    def __init__(self, after: timedelta | datetime, message: str = "") -> None:
+        if isinstance(after, datetime):
+            if after.utcoffset() is None:
+                raise ValueError("RetryAfter needs an aware datetime: give it a time zone")
+        elif not timedelta(0) <= after <= _LONGEST_WAIT:
+            raise ValueError("RetryAfter needs a time from nothing to a year")
+        super().__init__(message or f"after {after}")
+        self.after = after
+
+
+class ReplayError(EngineError, ValueError):
+    """A call asks to replay what can't be replayed."""
 
 
 class ResultError(EngineError, ValueError):

@@ -1,13 +1,16 @@
-"""Handlers by name: found and imported before a worker claims anything."""
+"""What runs a job: found and imported before a worker claims anything."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobspec import Timeouts
 from jobspec_engine.errors import HandlerError
+from jobspec_engine.imports import import_named
+from jobspec_engine.retries import Retries
 
 if TYPE_CHECKING:
     from jobspec import CompiledJob, CompiledJobs
@@ -15,17 +18,26 @@ if TYPE_CHECKING:
 Handler = Callable[..., Any]
 
 
-def load_handlers(jobs: CompiledJobs) -> Mapping[str, Handler]:
-    """Return the handler of each job by job id.
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """The handler of a job, how its failures are retried, and how long it may take."""
+
+    handler: Handler
+    retries: Retries
+    timeouts: Timeouts
+
+
+def load_handlers(jobs: CompiledJobs) -> Mapping[str, Runnable]:
+    """Return what runs each job by job id.
 
     Raises `HandlerError` naming every job whose handler is missing, can't be imported or can't be
-    called.
+    called, or which names an error that is no class of errors.
     """
-    handlers: dict[str, Handler] = {}
+    handlers: dict[str, Runnable] = {}
     faults: list[str] = []
     for job in jobs.values():
         try:
-            handlers[job.id] = _load(job)
+            handlers[job.id] = Runnable(_load(job), Retries.of(job), job.timeouts or Timeouts())
         except HandlerError as fault:
             faults.append(f"job `{job.id}`: {fault}")
     if faults:
@@ -43,27 +55,7 @@ def is_async(handler: Handler) -> bool:
 def _load(job: CompiledJob) -> Handler:
     if job.handler is None:
         raise HandlerError("it has no handler; write `handler: module:function`")
-    handler = _import(job.handler) if isinstance(job.handler, str) else job.handler
+    handler = import_named(job.handler, "handler") if isinstance(job.handler, str) else job.handler
     if not callable(handler):
         raise HandlerError(f"handler `{job.handler}` can't be called")
     return handler
-
-
-def _import(name: str) -> Any:
-    module_name, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise HandlerError(
-            f"handler `{name}` needs the module `{error.name}`, which is not there: install it, or"
-            " start the worker in the folder it is in"
-        ) from error
-    except Exception as error:
-        raise HandlerError(
-            f"importing `{module_name}` of handler `{name}` raised {type(error).__name__}: {error}"
-        ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise HandlerError(f"`{module_name}` has no `{path}`, the handler it is to run")
-        found = getattr(found, part)
-    return found

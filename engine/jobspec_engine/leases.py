@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 
 from jobspec_engine.database import connection_settings
-from jobspec_engine.statements import Held, Statements, fetch
+from jobspec_engine.rows import Held
+from jobspec_engine.statements import Statements, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,19 +32,27 @@ class LeaseKeeper:
     """Renews the leases of the runs it is told of, and says which were lost.
 
     `on_lost` is called in the keeper's thread with each run whose lease another worker took, or
-    which could not be renewed in its time.
+    which could not be renewed in its time; `on_cancel` with each that was asked to end, at every
+    renewal.
     """
 
     def __init__(
-        self, dsn: str, statements: Statements, lease: timedelta, on_lost: Callable[[Held], None]
+        self,
+        dsn: str,
+        statements: Statements,
+        lease: timedelta,
+        on_lost: Callable[[Held], None],
+        on_cancel: Callable[[Held], None],
     ) -> None:
         self._dsn = dsn
         self._statements = statements
         self._lease = lease
         self._on_lost = on_lost
+        self._on_cancel = on_cancel
         self._renewed_at: dict[Held, float] = {}
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._stopped = False
+        self._now = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="jobspec leases", daemon=True)
         self._connection: psycopg.Connection[Any] | None = None
 
@@ -57,7 +66,8 @@ class LeaseKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
+        self._stopped = True
+        self._now.set()
         self._thread.join()
 
     def hold(self, held: Held) -> None:
@@ -70,8 +80,12 @@ class LeaseKeeper:
         with self._lock:
             self._renewed_at.pop(held, None)
 
+    def renew_now(self) -> None:
+        """Renew all leases at once: a run may have been asked to end."""
+        self._now.set()
+
     def _keep(self) -> None:
-        while not self._stop.wait(self._lease.total_seconds() / _RENEWALS):
+        while not self._stopped_after(self._lease.total_seconds() / _RENEWALS):
             try:
                 self._renew()
             except psycopg.Error as error:
@@ -80,17 +94,26 @@ class LeaseKeeper:
             self._give_up_expired()
         self._disconnect()
 
+    def _stopped_after(self, seconds: float) -> bool:
+        self._now.wait(seconds)
+        self._now.clear()
+        return self._stopped
+
     def _renew(self) -> None:
         asked_at = time.monotonic()
         with self._lock:
             asked = list(self._renewed_at)
         if not asked:
             return
-        kept = set(fetch(self._connect(), self._statements.heartbeat(asked, self._lease)))
+        renewed = fetch(self._connect(), self._statements.heartbeat(asked, self._lease))
+        kept = {Held(one.run_id, one.lease_token): one.cancel_requested for one in renewed}
         with self._lock:
             held = [one for one in asked if one in self._renewed_at]  # others have ended meanwhile
             self._renewed_at.update((one, asked_at) for one in held if one in kept)
         self._lose([one for one in held if one not in kept], "another worker has it")
+        for one in held:
+            if kept.get(one):
+                self._on_cancel(one)
 
     def _give_up_expired(self) -> None:
         limit = time.monotonic() - self._lease.total_seconds()

@@ -7,21 +7,38 @@ A function returns a `Call`, which says what to execute and what its rows are; `
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection, sql
 from psycopg.rows import tuple_row
 
+from jobspec_engine.cancel import Cancelled
 from jobspec_engine.dispatch import Dispatch, columns
+from jobspec_engine.replay import DeadRun
+from jobspec_engine.rows import (
+    AddedRow,
+    Claimed,
+    Completion,
+    DeadLetterRow,
+    Failure,
+    Held,
+    KnownRow,
+    Reclaimed,
+    Renewed,
+    RunRow,
+    SentRow,
+    WholeRun,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
     from jobspec_engine.events import Encoded
+    from jobspec_engine.replay import DeadLetters
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -76,97 +93,6 @@ async def drive_async(connection: AsyncConnection[Any], steps: Steps[Result]) ->
     except StopIteration as finished:
         result: Result = finished.value
         return result
-
-
-class SentRow(NamedTuple):
-    """What became of one dispatch."""
-
-    position: int
-    outcome: Any
-    run_id: int
-    allotted_run_id: int
-    run_at: datetime
-
-
-class KnownRow(NamedTuple):
-    """The run that an event made which was sent before."""
-
-    event_id: str
-    job_id: str
-    run_id: int
-    run_at: datetime
-
-
-class AddedRow(NamedTuple):
-    """The run that a call of `add_job` made or joined."""
-
-    outcome: Any
-    run_id: int
-    due: datetime
-
-
-class Claimed(NamedTuple):
-    """A run that this worker holds, with its event."""
-
-    run_id: int
-    job_id: str
-    attempt: int
-    max_attempts: int
-    event_id: str
-    event_name: str
-    event_data: str
-    event_ts: int
-
-
-class Held(NamedTuple):
-    """What fences every write of a worker."""
-
-    run_id: int
-    lease_token: UUID
-
-
-class Completion(NamedTuple):
-    """The end of a run with success; `result` is JSON text."""
-
-    run_id: int
-    lease_token: UUID
-    result: str
-
-
-class Failure(NamedTuple):
-    """The end of an attempt without success: a retry after `delay`, or the dead letters if None."""
-
-    run_id: int
-    lease_token: UUID
-    delay: timedelta | None
-    reason: str
-    message: str
-    error: str
-
-
-class Reclaimed(NamedTuple):
-    """A run whose lease ran out, and the state it is in now."""
-
-    run_id: int
-    state: str
-
-
-class RunRow(NamedTuple):
-    """A run as people look at it."""
-
-    run_id: int
-    job_id: str
-    state: str
-    attempt: int
-    max_attempts: int
-    events: int
-    event_id: str
-    enqueued_at: datetime
-    run_at: datetime
-    finished_at: datetime | None
-    result: str | None
-    reason: str | None
-    message: str | None
 
 
 def _first(row: Sequence[Any]) -> Any:
@@ -238,13 +164,13 @@ class Statements:
             worker=worker,
         )
 
-    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[Held]:
+    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[Renewed]:
         """Extend leases: those that are still held."""
-        return self._fenced("heartbeat", held, lease=lease)
+        return self._fenced("heartbeat", Renewed._make, held, lease=lease)
 
     def release(self, held: Iterable[Held]) -> Call[Held]:
         """Give runs back, their attempt not used up: those that were still held."""
-        return self._fenced("release", held)
+        return self._fenced("release", Held._make, held)
 
     def complete(self, completions: Iterable[Completion]) -> Call[int]:
         """End runs with success: the ids of the runs that were still held."""
@@ -253,17 +179,45 @@ class Statements:
 
     def fail(self, failures: Iterable[Failure]) -> Call[int]:
         """End attempts without success: the ids of the runs that were still held."""
-        run_ids, tokens, delays, reasons, messages, errors = columns(failures, 6)
+        rows = columns(failures, len(Failure._fields))
+        return self._call("fail", _first, **dict(zip(_FAIL_PARAMETERS, rows, strict=True)))
+
+    def cancel(self, run_ids: Iterable[int]) -> Call[Cancelled]:
+        """Ask runs to end: a row for each that there is."""
+        return self._call("cancel", Cancelled._make, run_ids=list(run_ids))
+
+    def runs_with_key(
+        self, job_id: str, idempotency_digest: bytes | None, debounce_digest: bytes | None
+    ) -> Call[int]:
+        """Find the runs of a job that go by a key and have not ended."""
         return self._call(
-            "fail",
+            "runs_with_key",
             _first,
-            run_ids=run_ids,
-            lease_tokens=tokens,
-            delays=delays,
-            reasons=reasons,
-            messages=messages,
-            errors=errors,
+            job_id=job_id,
+            idempotency_digest=idempotency_digest,
+            debounce_digest=debounce_digest,
         )
+
+    def replayable(self, run_ids: Iterable[int]) -> Call[DeadRun]:
+        """Lock runs that somebody wants to replay, and return them."""
+        return self._call("replayable", DeadRun._make, run_ids=list(run_ids))
+
+    def replayed(self, replays: Iterable[tuple[int, int]]) -> Call[None]:
+        """Let runs (the first of each pair) name those that they were replayed as."""
+        run_ids, new_ids = columns(replays, 2)
+        return self._call("replayed", lambda _: None, run_ids=run_ids, replays=new_ids)
+
+    def dead_runs(self, which: DeadLetters) -> Call[int]:
+        """Find the runs of dead letters that were not replayed yet."""
+        return self._call("dead_runs", _first, **asdict(which))
+
+    def dead_letters(self, which: DeadLetters, limit: int) -> Call[DeadLetterRow]:
+        """List dead letters, the latest first."""
+        return self._call("dead_letters", DeadLetterRow._make, limit=limit, **asdict(which))
+
+    def run(self, run_id: int) -> Call[WholeRun]:
+        """Return one run and all that is known of it."""
+        return self._call("run", WholeRun._make, run_id=run_id)
 
     def reclaim(self, max_refunds: int, limit: int) -> Call[Reclaimed]:
         """Make runs ready again whose lease ran out, at most `limit`."""
@@ -281,13 +235,28 @@ class Statements:
         """List the newest runs."""
         return self._call("runs", RunRow._make, job_id=job_id, state=state, limit=limit)
 
-    def _fenced(self, name: str, held: Iterable[Held], **params: object) -> Call[Held]:
+    def _fenced(
+        self, name: str, row: Callable[[Sequence[Any]], Row], held: Iterable[Held], **params: object
+    ) -> Call[Row]:
         run_ids, tokens = columns(held, 2)
-        return self._call(name, Held._make, run_ids=run_ids, lease_tokens=tokens, **params)
+        return self._call(name, row, run_ids=run_ids, lease_tokens=tokens, **params)
 
 
 # From here on planning anew costs less than a plan made for few rows.
 _MANY = 200
+
+# The parameters of fail.sql that hold the columns of Failure, in its order.
+_FAIL_PARAMETERS = (
+    "run_ids",
+    "lease_tokens",
+    "delays",
+    "reasons",
+    "messages",
+    "errors",
+    "tracebacks",
+    "retries_at",
+    "times_left",
+)
 
 # The parameters of send.sql that hold the columns of Dispatch, in its order.
 _DISPATCH_PARAMETERS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _UNLIMITED = 100_000  # columns; rich takes anything but a terminal for one of 80
+
+
+def cell(value: object) -> str:
+    """Return a value for a table: a time as the clock here shows it, of a message one line."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+    return "" if value is None else str(value).partition("\n")[0]
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:

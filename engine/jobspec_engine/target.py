@@ -18,7 +18,6 @@ _UNSUPPORTED = {
     "batch_events": "batchEvents",
     "singleton": "singleton",
     "cancel_on": "cancelOn",
-    "timeouts": "timeouts",
 }
 
 

@@ -24,21 +24,13 @@ from jobspec_engine.cron import has_cron, prepare_tick, ticks_between
 from jobspec_engine.database import connection_settings
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.leases import LeaseKeeper
-from jobspec_engine.statements import (
-    Call,
-    Claimed,
-    Completion,
-    Failure,
-    Held,
-    Statements,
-    drive_async,
-    fetch_async,
-)
+from jobspec_engine.rows import Claimed, Completion, Failure, Held
+from jobspec_engine.statements import Call, Statements, drive_async, fetch_async
 from jobspec_engine.target import require_supported
-from jobspec_engine.wakeup import listen
+from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jobspec import CompiledJobs
 
@@ -101,7 +93,9 @@ class Worker:
         self._complete = Coalescer(self._flush_completions)
         self._fail = Coalescer(self._flush_failures)
         self._release = Coalescer(self._flush_releases)
-        self._keeper = LeaseKeeper(dsn, self._statements, lease, self._lost_elsewhere)
+        self._keeper = LeaseKeeper(
+            dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_handler: dict[Held, asyncio.Task[None]] = {}
         self._lost: set[Held] = set()
@@ -232,10 +226,20 @@ class Worker:
         except OperationalError as error:
             log.warning("run %d: not given back, its lease will run out: %s", held.run_id, error)
 
-    def _lost_elsewhere(self, held: Held) -> None:
-        """Take the keeper's word, in its thread, that a run's lease was lost."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._lose, held)
+    def _soon(self, react: Callable[[Held], None]) -> Callable[[Held], None]:
+        """Return what takes the keeper's word, in its thread, to the event loop."""
+
+        def told(held: Held) -> None:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(react, held)
+
+        return told
+
+    def _cancel(self, held: Held) -> None:
+        """End a pass whose run was asked to end: giving it back makes it `cancelled`."""
+        task = self._in_handler.get(held)
+        if task is not None and not task.cancelling():
+            task.cancel()
 
     def _lose(self, held: Held) -> None:
         """End a pass whose run somebody else may have: this worker itself, under a newer lease."""
@@ -278,7 +282,12 @@ class Worker:
             more = len(reclaimed) == _RECLAIM_BATCH
 
     async def _listen_loop(self) -> None:
-        await self._retrying()(listen, self._dsn, self._statements.channel, self._nudge.set)
+        await self._retrying()(listen, self._dsn, self._statements.channel, self._woken)
+
+    def _woken(self, told: str) -> None:
+        self._nudge.set()
+        if told == CANCEL:
+            self._keeper.renew_now()
 
     async def _until_next_due(self) -> float:
         """Return how long to wait for a wake-up, in seconds."""

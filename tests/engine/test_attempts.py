@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from enginekit import dead_letters, job, run_of, run_until_idle
 from jobspec_engine import Client
-from jobspec_engine.backoff import delay_after
 
 MINUTE = 60
 HOUR = 60 * MINUTE
@@ -85,21 +82,3 @@ async def test_the_last_of_all_attempts_may_succeed(dsn, clock, connection):
         await run_until_idle(compiled, dsn)
         clock.advance(HOUR)
     assert (run_of(connection).state, run_of(connection).attempt) == ("completed", 3)
-
-
-@pytest.mark.parametrize(
-    ("attempt", "seconds"),
-    [
-        *enumerate(DEFAULT_WAITS, 1),
-        (5, 5 * MINUTE),
-        (6, 10 * MINUTE),
-        (7, 20 * MINUTE),
-        (8, 40 * MINUTE),
-        (9, HOUR),
-        (10, 2 * HOUR),
-        (11, 2 * HOUR),
-        (20, 2 * HOUR),
-    ],
-)
-def test_the_wait_after_an_attempt_is_the_reference_s(attempt, seconds):
-    assert delay_after(attempt) == timedelta(seconds=seconds)

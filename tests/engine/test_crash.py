@@ -31,7 +31,8 @@ from enginekit import (
 )
 from jobspec_engine import Client, EmbeddedPostgres
 from jobspec_engine.migrate import migrate
-from jobspec_engine.statements import Completion, fetch
+from jobspec_engine.rows import Completion
+from jobspec_engine.statements import fetch
 
 LEASE = timedelta(milliseconds=600)
 

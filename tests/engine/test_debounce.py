@@ -26,7 +26,8 @@ from enginekit import (
     used_keys,
 )
 from jobspec_engine import Client, Event
-from jobspec_engine.statements import Failure, Held, fetch
+from jobspec_engine.rows import Failure, Held
+from jobspec_engine.statements import fetch
 
 ROUNDS = 200
 SENDERS = 16
@@ -248,7 +249,8 @@ def fail(connection, run, token):
 
 
 def release(connection, run, token):
-    return [one.run_id for one in fetch(connection, SQL.release([Held(run.run_id, token)]))]
+    released = fetch(connection, SQL.release([Held(run.run_id, token)]))
+    return [one.run_id for one in released]
 
 
 def stay_running(connection, run, token):

@@ -25,7 +25,8 @@ from enginekit import (
 )
 from jobspec_engine import Client
 from jobspec_engine.leases import LeaseKeeper
-from jobspec_engine.statements import Completion, Failure, Held, fetch
+from jobspec_engine.rows import Completion, Failure, Held, Renewed
+from jobspec_engine.statements import fetch
 
 LEASE = timedelta(seconds=30)
 SHORT = timedelta(milliseconds=500)
@@ -77,7 +78,7 @@ def test_a_heartbeat_extends_the_lease(dsn, clock, connection):
     token = uuid4()
     (run,) = claim(connection, token=token)
     later = clock.advance(20)
-    assert heartbeat(connection, run, token) == [Held(run.run_id, token)]
+    assert heartbeat(connection, run, token) == [Renewed(run.run_id, token, cancel_requested=False)]
     assert run_of(connection).lease_until == later + LEASE
     clock.advance(20)
     assert reclaim(connection) == []
@@ -202,7 +203,7 @@ def test_the_keeper_renews_what_it_holds_and_tells_what_was_lost(dsn, connection
     kept, lost, dropped = [
         Held(run.run_id, token) for run in claim(connection, token=token, lease=SHORT)
     ]
-    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+    with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
         for held in (kept, lost, dropped):
             keeper.hold(held)
         keeper.drop(dropped)
@@ -226,7 +227,7 @@ def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection
     send(dsn, job())
     old, losses = Held(claim(connection)[0].run_id, uuid4()), Losses()
     new = Held(old.run_id, run_of(connection).lease_token)
-    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+    with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
         keeper.hold(old)
         keeper.hold(new)
         assert losses.news.wait(PATIENCE)
@@ -240,7 +241,7 @@ def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, conn
     token, losses = uuid4(), Losses()
     held = Held(claim(connection, token=token)[0].run_id, token)
     connection.execute("alter table jobspec.job_queue rename to gone")
-    with LeaseKeeper(dsn, SQL, SHORT, losses) as keeper:
+    with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
         keeper.hold(held)
         assert losses.news.wait(PATIENCE)
     assert losses.lost == [held]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from jobspec_engine.cli.commands import commands
+from jobspec_engine.cli import commands as core
+from jobspec_engine.cli import failing
+
+commands = (*core.commands, *failing.commands)
 
 __all__ = ["commands"]

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import sys
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -24,12 +24,12 @@ from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from jobspec_engine.statements import Statements, fetch
-from jobspec_engine.tables import show
+from jobspec_engine.tables import cell, show
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
     from jobspec_engine.events import Dispatched, Sent
-    from jobspec_engine.statements import RunRow
+    from jobspec_engine.rows import RunRow
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ def _show_sent(sent: Sent) -> None:
 
 
 def _sent_row(job: Dispatched) -> tuple[str, ...]:
-    return job.job_id, job.outcome, _text(job.run_id), _text(job.run_at), _text(job.reason)
+    return job.job_id, job.outcome, cell(job.run_id), cell(job.run_at), cell(job.reason)
 
 
 @click.command("runs")
@@ -234,21 +234,14 @@ def runs_command(
 
 def _run_row(row: RunRow) -> tuple[str, ...]:
     return (
-        _text(row.run_id),
+        cell(row.run_id),
         row.job_id,
         row.state,
         f"{row.attempt} of {row.max_attempts}",
-        _text(row.events),
-        _text(row.finished_at or row.run_at),
-        _text(row.message),
+        cell(row.events),
+        cell(row.finished_at or row.run_at),
+        cell(row.message),
     )
-
-
-def _text(value: object) -> str:
-    """Return a value for a table: a time as the clock here shows it, of a message one line."""
-    if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else str(value).partition("\n")[0]
 
 
 commands = (

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import jobspec
 from jobspec_engine.client import AsyncClient
 from jobspec_engine.migrate import migrate
-from jobspec_engine.statements import RunRow, Statements, fetch
+from jobspec_engine.statements import Statements, fetch
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.events import Dispatched, Sent
+    from jobspec_engine.rows import RunRow
 
 # A schema of the demo's own, made at its start and dropped at its end.
 SCHEMA = "jobspec_demo"

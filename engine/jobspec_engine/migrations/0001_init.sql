@@ -49,13 +49,20 @@ create table {schema}.job_queue (
     -- How often a dead worker's lease ran out on it, and the attempt was given back.
     refunds          integer     not null default 0,
     first_claimed_at timestamptz,
+    -- The last claim: by which worker, and when.
     claimed_by       text,
+    claimed_at       timestamptz,
     lease_token      uuid,
     lease_until      timestamptz,
     finished_at      timestamptz,
     result           json,
-    -- One entry an attempt that failed, oldest first.
+    -- One entry a pass that did not end well, oldest first: attempt, worker, started_at, ended_at,
+    -- error, traceback.
     errors           json[]      not null default '{}',
+    -- When it was asked to end. A running one ends when its worker has heard of it.
+    cancel_requested_at timestamptz,
+    -- The run that this one, which ended without success, was replayed as. It is replayed once.
+    replayed_as      bigint,
 
     constraint job_queue_pkey primary key (id),
     -- Dispatching an event twice enqueues once.
@@ -67,6 +74,9 @@ create table {schema}.job_queue (
     constraint job_queue_finished check (
         (state in ('completed', 'failed', 'cancelled')) = (finished_at is not null)
     ),
+    -- Whatever gives back a run that was asked to end, ends it.
+    constraint job_queue_cancel_holds check (cancel_requested_at is null or state <> 'pending'),
+    constraint job_queue_replayed check (replayed_as is null or state in ('failed', 'cancelled')),
     constraint job_queue_attempt check (attempt between 0 and max_attempts and max_attempts >= 1),
     constraint job_queue_refunds check (refunds >= 0),
     constraint job_queue_events check (events >= 1),
@@ -120,20 +130,28 @@ create index job_idempotency_active on {schema}.job_idempotency (run_id) where w
 -- What pruning reads.
 create index job_idempotency_expiring on {schema}.job_idempotency (expires_at) where expires_at is not null;
 
--- One row is one run that ended without success, and why. It can be replayed.
+-- One row is one run that ended without success and was not asked to, and why. It can be replayed:
+-- neither its run, with the history, nor its event, with the payload, can be deleted before it.
 create table {schema}.job_dead_letter (
-    run_id  bigint      not null,
-    job_id  text        not null,
-    reason  text        not null,
-    message text        not null,
-    died_at timestamptz not null,
+    run_id   bigint      not null,
+    job_id   text        not null,
+    event_id text        not null,
+    reason   text        not null,
+    message  text        not null,
+    died_at  timestamptz not null,
 
     constraint job_dead_letter_pkey primary key (run_id),
-    constraint job_dead_letter_run foreign key (run_id) references {schema}.job_queue (id) on delete cascade,
-    constraint job_dead_letter_reason check (reason in ('attempts-used', 'not-retriable', 'key-error', 'crash-loop'))
+    constraint job_dead_letter_run foreign key (run_id) references {schema}.job_queue (id),
+    constraint job_dead_letter_event foreign key (event_id) references {schema}.job_event (id),
+    constraint job_dead_letter_reason check (reason in (
+        'attempts-used', 'not-retriable', 'key-error', 'crash-loop', 'start-timeout', 'finish-timeout'
+    ))
 );
 
 create index job_dead_letter_recent on {schema}.job_dead_letter (died_at);
+
+-- What deleting an event reads.
+create index job_dead_letter_event on {schema}.job_dead_letter (event_id);
 
 -- Add a run from plain SQL: from a trigger, or from any language. `Client.add_job` calls it, too.
 --
@@ -226,5 +244,89 @@ begin
         from pg_class join pg_namespace on pg_namespace.oid = relnamespace
         where pg_class.oid = enqueued.tableoid;
     end if;
+end
+$$;
+
+-- Cancel runs: one that waits ends at once, one that is running when its worker has heard of it.
+-- Tells of each run that there is: `cancelled`, `requested`, or `ended` where it had ended before.
+--
+-- Locks idempotency keys before runs, as a send does, so that the two never deadlock. A key that a
+-- send gave to one of the runs before it could be locked here is seen only behind that send's
+-- commit: then all is undone and begun again.
+create function {schema}.cancel(run_ids bigint[], out run_id bigint, out outcome text)
+returns setof record
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    locked    bigint;
+    cancelled bigint[];
+    requested bigint[];
+begin
+    loop
+        begin
+            select count(*) into locked
+            from (
+                select
+                from {schema}.job_idempotency as kept
+                where kept.run_id = any(cancel.run_ids) and while_active
+                order by job_id, key_digest
+                for update
+            ) as key;
+
+            with unfinished as (
+                select id
+                from {schema}.job_queue
+                where id = any(cancel.run_ids) and state in ('pending', 'running')
+                order by id
+                for update
+            ),
+            asked as (
+                update {schema}.job_queue as queue
+                set
+                    state = case state when 'pending' then 'cancelled' else state end,
+                    finished_at = case state when 'pending' then {schema}.now() end,
+                    cancel_requested_at = coalesce(cancel_requested_at, {schema}.now())
+                from unfinished
+                where queue.id = unfinished.id
+                returning queue.id, queue.state
+            )
+            select
+                array_agg(id) filter (where state = 'cancelled'),
+                array_agg(id) filter (where state = 'running')
+            into cancelled, requested
+            from asked;
+
+            if locked < (
+                select count(*)
+                from {schema}.job_idempotency as kept
+                where kept.run_id = any(cancel.run_ids) and while_active
+            ) then
+                raise sqlstate 'JS001';
+            end if;
+            exit;
+        exception when sqlstate 'JS001' then
+            null;
+        end;
+    end loop;
+    update {schema}.job_idempotency as kept
+    set expires_at = {schema}.now()
+    where kept.run_id = any(cancelled) and while_active;
+    if requested is not null then
+        perform pg_notify(nspname || '.wake', 'cancel')
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+        where pg_class.oid = (select tableoid from {schema}.job_queue where id = requested[1]);
+    end if;
+    return query
+    select
+        id,
+        case
+            when id = any(cancelled) then 'cancelled'
+            when id = any(requested) then 'requested'
+            else 'ended'
+        end
+    from {schema}.job_queue
+    where id = any(cancel.run_ids)
+    order by id;
 end
 $$;

@@ -5,7 +5,8 @@
 -- just given an event newer than this statement's snapshot: the join, made before the lock, no
 -- longer holds. The next claim takes it. Zero rows: nothing is due.
 with due as (
-    select queue.id, event.id as event_id, event.name, event.data, event.ts
+    select
+        queue.id, queue.run_at, queue.first_claimed_at, event.id as event_id, event.name, event.data, event.ts
     from {schema}.job_queue as queue
     join {schema}.job_event as event on event.id = queue.event_id
     where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
@@ -18,16 +19,19 @@ claimed as (
     set
         state = 'running',
         attempt = attempt + 1,
-        first_claimed_at = coalesce(first_claimed_at, {schema}.now()),
+        first_claimed_at = coalesce(queue.first_claimed_at, {schema}.now()),
         claimed_by = %(worker)s,
+        claimed_at = {schema}.now(),
         lease_token = %(lease_token)s,
         lease_until = {schema}.now() + %(lease)s
     from due
     where queue.id = due.id
     returning
         queue.id, queue.job_id, queue.attempt, queue.max_attempts, queue.run_at,
-        due.event_id, due.name, due.data, due.ts
+        due.event_id, due.name, due.data, due.ts,
+        case when due.first_claimed_at is null then {schema}.now() - due.run_at end as waited,
+        {schema}.now() - coalesce(due.first_claimed_at, {schema}.now()) as ran
 )
-select id, job_id, attempt, max_attempts, event_id, name, data::text, ts
+select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran
 from claimed
 order by run_at, id

@@ -1,5 +1,5 @@
 -- End runs with success. Fenced by run id and lease token: a run that is not returned was no longer
--- held, and nothing of it was touched.
+-- held, and nothing of it was touched. Locks the runs, then the keys they free in the order of a send.
 with completed as (
     update {schema}.job_queue as queue
     set
@@ -20,7 +20,13 @@ with completed as (
 freed_key as (
     update {schema}.job_idempotency as kept
     set expires_at = {schema}.now()
-    from completed
-    where kept.run_id = completed.id and kept.while_active
+    from (
+        select job_id, key_digest
+        from {schema}.job_idempotency
+        where while_active and run_id in (select id from completed)
+        order by job_id, key_digest
+        for update
+    ) as key
+    where kept.job_id = key.job_id and kept.key_digest = key.key_digest
 )
 select id from completed

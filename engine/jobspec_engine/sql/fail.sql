@@ -1,35 +1,69 @@
--- End attempts that failed: the run waits for its retry, or goes to the dead letters where `delay`
--- is null. Fenced by run id and lease token: a run that is not returned was no longer held.
+-- End attempts that failed: the run waits for its retry, or has ended where there is none: no `delay`
+-- and no `retry_at`. The wait is cut at `left`, when the run is to be looked at again in any case.
+-- A run that was asked to end is cancelled; of the others that end each becomes a dead letter.
+--
+-- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
+-- then the keys they free in the order of a send.
 with failed as (
     update {schema}.job_queue as queue
     set
-        state = case when attempted.delay is null then 'failed' else 'pending' end,
-        run_at = coalesce({schema}.now() + attempted.delay, queue.run_at),
-        finished_at = case when attempted.delay is null then {schema}.now() end,
-        errors = array_append(queue.errors, attempted.error::json),
+        state = case
+            when queue.cancel_requested_at is not null then 'cancelled'
+            when attempted.next_at is not null then 'pending'
+            when attempted.reason in ('start-timeout', 'finish-timeout') then 'cancelled'
+            else 'failed'
+        end,
+        run_at = coalesce(attempted.next_at, queue.run_at),
+        finished_at = case
+            when attempted.next_at is null or queue.cancel_requested_at is not null then {schema}.now()
+        end,
+        errors = array_append(queue.errors, json_build_object(
+            'attempt', queue.attempt, 'worker', queue.claimed_by,
+            'started_at', queue.claimed_at, 'ended_at', {schema}.now(),
+            'error', attempted.error::json, 'traceback', attempted.traceback::json
+        )),
         lease_token = null,
         lease_until = null
     from (
-        select *
+        select
+            *,
+            case
+                when coalesce(retry_at, {schema}.now() + delay) is not null
+                    then least(coalesce(retry_at, {schema}.now() + delay), {schema}.now() + time_left)
+            end as next_at
         from unnest(
             %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
-            %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[]
-        ) as attempted (id, lease_token, delay, reason, message, error)
+            %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
+            %(retries_at)s::timestamptz[], %(times_left)s::interval[]
+        ) as attempted (
+            id, lease_token, delay, reason, message, error, traceback, retry_at, time_left
+        )
         order by id
     ) as attempted
     where queue.id = attempted.id and queue.lease_token = attempted.lease_token
-    returning queue.id, queue.job_id, queue.state, attempted.reason, attempted.message
+    returning
+        queue.id, queue.job_id, queue.event_id, queue.state, queue.cancel_requested_at,
+        attempted.reason, attempted.message
 ),
 dead_letter as (
-    insert into {schema}.job_dead_letter (run_id, job_id, reason, message, died_at)
-    select id, job_id, reason, message, {schema}.now()
+    insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
+    select id, job_id, event_id, reason, message, {schema}.now()
     from failed
-    where state = 'failed'
+    where state <> 'pending' and cancel_requested_at is null
+),
+ended as (
+    select id from failed where state <> 'pending'
 ),
 freed_key as (
     update {schema}.job_idempotency as kept
     set expires_at = {schema}.now()
-    from failed
-    where failed.state = 'failed' and kept.run_id = failed.id and kept.while_active
+    from (
+        select job_id, key_digest
+        from {schema}.job_idempotency
+        where while_active and run_id in (select id from ended)
+        order by job_id, key_digest
+        for update
+    ) as key
+    where kept.job_id = key.job_id and kept.key_digest = key.key_digest
 )
 select id from failed

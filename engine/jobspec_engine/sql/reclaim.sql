@@ -1,8 +1,17 @@
 -- Make runs ready again whose lease ran out. The attempt is given back, at most %(max_refunds)s times
 -- a run: a run that keeps killing its workers uses up its attempts after that, and then goes to the
--- dead letters. Skips rows that somebody else holds. Zero rows: no lease ran out.
+-- dead letters. A run that was asked to end is cancelled.
+--
+-- Skips rows that somebody else holds; locks the keys that are freed in the order of a send. Zero
+-- rows: no lease ran out.
 with expired as (
-    select id
+    select
+        id,
+        case
+            when cancel_requested_at is not null then 'cancelled'
+            when refunds >= %(max_refunds)s and attempt >= max_attempts then 'failed'
+            else 'pending'
+        end as next_state
     from {schema}.job_queue
     where state = 'running' and lease_until < {schema}.now()
     order by lease_until
@@ -12,29 +21,46 @@ with expired as (
 reclaimed as (
     update {schema}.job_queue as queue
     set
-        state = case when refunds >= %(max_refunds)s and attempt >= max_attempts then 'failed' else 'pending' end,
-        finished_at = case when refunds >= %(max_refunds)s and attempt >= max_attempts then {schema}.now() end,
-        attempt = case when refunds >= %(max_refunds)s then attempt else attempt - 1 end,
+        state = next_state,
+        finished_at = case when next_state <> 'pending' then {schema}.now() end,
+        attempt = case
+            when next_state = 'cancelled' or refunds >= %(max_refunds)s then attempt
+            else attempt - 1
+        end,
         refunds = least(refunds + 1, %(max_refunds)s),
         run_at = {schema}.now(),
+        errors = array_append(errors, json_build_object(
+            'attempt', attempt, 'worker', claimed_by,
+            'started_at', claimed_at, 'ended_at', {schema}.now(),
+            'error', 'the worker died or froze: its lease ran out', 'traceback', null
+        )),
         lease_token = null,
         lease_until = null
     from expired
     where queue.id = expired.id
-    returning queue.id, queue.job_id, queue.state, queue.claimed_by
+    returning queue.id, queue.job_id, queue.event_id, queue.state, queue.claimed_by
 ),
 dead_letter as (
-    insert into {schema}.job_dead_letter (run_id, job_id, reason, message, died_at)
+    insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
     select
-        id, job_id, 'crash-loop',
+        id, job_id, event_id, 'crash-loop',
         format('its workers died or froze on it time and again, last %%s', claimed_by), {schema}.now()
     from reclaimed
     where state = 'failed'
 ),
+ended as (
+    select id from reclaimed where state <> 'pending'
+),
 freed_key as (
     update {schema}.job_idempotency as kept
     set expires_at = {schema}.now()
-    from reclaimed
-    where reclaimed.state = 'failed' and kept.run_id = reclaimed.id and kept.while_active
+    from (
+        select job_id, key_digest
+        from {schema}.job_idempotency
+        where while_active and run_id in (select id from ended)
+        order by job_id, key_digest
+        for update
+    ) as key
+    where kept.job_id = key.job_id and kept.key_digest = key.key_digest
 )
 select id, state from reclaimed

@@ -139,8 +139,8 @@ enqueued as (
     returning id, job_id, debounce_digest, run_at
 ),
 dead_letter as (
-    insert into {schema}.job_dead_letter (run_id, job_id, reason, message, died_at)
-    select run_id, job_id, 'key-error', key_error, {schema}.now()
+    insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
+    select run_id, job_id, event_id, 'key-error', key_error, {schema}.now()
     from admitted
     where key_error is not null
 )

@@ -1,0 +1,55 @@
+"""Ask runs to end: what the client's calls execute, and what they return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from jobspec_engine.dispatch import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobspec_engine.statements import Statements, Steps
+
+CancelOutcome = Literal["cancelled", "requested", "ended", "unknown"]
+
+
+class Cancelled(NamedTuple):
+    """What became of a run that was asked to end.
+
+    | outcome | what happened |
+    |---|---|
+    | `cancelled` | it was waiting, and has ended |
+    | `requested` | it is running; its worker ends it as soon as it hears of that |
+    | `ended` | it had ended before |
+    | `unknown` | there is no such run |
+    """
+
+    run_id: int
+    outcome: CancelOutcome
+
+
+def cancel(statements: Statements, run_ids: Sequence[int]) -> Steps[list[Cancelled]]:
+    """Ask runs to end; return what became of each, in the order given."""
+    rows: list[Cancelled] = yield statements.cancel(run_ids)
+    found = {row.run_id: row for row in rows}
+    return [found.get(run_id, Cancelled(run_id, "unknown")) for run_id in run_ids]
+
+
+def cancel_by_key(
+    statements: Statements, job_id: str, idempotency_key: str | None, job_key: str | None
+) -> Steps[list[Cancelled]]:
+    """Ask the runs to end that go by a key; return what became of them.
+
+    Raises `ValueError` unless exactly one key is given.
+    """
+    if (idempotency_key is None) == (job_key is None):
+        raise ValueError("give either idempotency_key or job_key")
+    run_ids: list[int] = yield statements.runs_with_key(
+        job_id, _digest(idempotency_key), _digest(job_key)
+    )
+    return (yield from cancel(statements, run_ids)) if run_ids else []
+
+
+def _digest(key: str | None) -> bytes | None:
+    return None if key is None else digest(key)

@@ -1,0 +1,269 @@
+"""Commands about runs that fail: look at one, cancel, list dead letters, replay."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+import psycopg
+
+import jobspec
+from jobspec_engine.cancel import cancel, cancel_by_key
+from jobspec_engine.cli.options import database, database_options
+from jobspec_engine.client import Client
+from jobspec_engine.payload import is_object
+from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
+from jobspec_engine.statements import Statements, drive, fetch
+from jobspec_engine.tables import cell, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobspec_engine.replay import Replayed
+    from jobspec_engine.rows import DeadLetterRow, WholeRun
+
+_AGO = re.compile(r"(\d+)([smhd])")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_FINE = ("enqueued", "duplicate", "cancelled", "requested", "ended")
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_run_ids = click.argument("run_ids", nargs=-1, type=int, metavar="[RUN]...")
+
+
+class _Since(click.ParamType[datetime | timedelta]):
+    """A time, or how long ago."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime | timedelta:
+        if ago := _AGO.fullmatch(value):
+            return timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        try:
+            return datetime.fromisoformat(value).astimezone()
+        except ValueError:
+            self.fail("write `2h`, `7d` or a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
+
+
+class _Rate(click.ParamType[float]):
+    """So many a second, minute or hour: a number a second."""
+
+    name = "rate"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = _RATE.fullmatch(value)
+        if found is None or float(found[1]) == 0:
+            self.fail("write a number and a unit, such as `10/s`, `30/m` or `5/h`", param, ctx)
+        return float(found[1]) / timedelta(**{_UNITS[found[2]]: 1}).total_seconds()
+
+
+def _which(
+    job_id: str | None, reason: str | None, since: datetime | timedelta | None
+) -> DeadLetters:
+    if isinstance(since, timedelta):
+        return DeadLetters(job_id, reason, within=since)
+    return DeadLetters(job_id, reason, since)
+
+
+_job = click.option("--job", "job_id", metavar="ID", help="Only this job's.")
+_reason = click.option("--reason", type=click.Choice(REASONS), help="Only those with this reason.")
+_since = click.option(
+    "--since", type=_Since(), help="Only those that died since then, or `2h` ago."
+)
+
+
+@click.command("run")
+@click.argument("run_id", type=int, metavar="RUN")
+@database_options
+@_as_json
+def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
+    """Show a run and its history: each pass that did not end well, by which worker, and why."""
+    with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
+        found = fetch(connection, Statements(schema).run(run_id))
+    if not found:
+        raise click.ClickException(f"there is no run {run_id}")
+    if as_json:
+        click.echo(_json(_plain(found[0])))
+    else:
+        _show_run(found[0])
+
+
+def _show_run(run: WholeRun) -> None:
+    for name, value in _plain(run).items():
+        if name != "history" and value is not None:
+            text = cell(value) if isinstance(value, datetime | str) else json.dumps(value)
+            click.echo(f"{name:<20} {text}")
+    if run.history:
+        click.echo()
+        show(("attempt", "worker", "started", "ended", "error"), map(_entry_row, run.history))
+        click.echo(f"\n{run.history[-1]['traceback'] or ''}".rstrip())
+
+
+def _entry_row(entry: dict[str, Any]) -> tuple[str, ...]:
+    started, ended = (datetime.fromisoformat(entry[one]) for one in ("started_at", "ended_at"))
+    return str(entry["attempt"]), entry["worker"], cell(started), cell(ended), cell(entry["error"])
+
+
+@click.command("dead-letters")
+@database_options
+@_job
+@_reason
+@_since
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@_as_json
+def dead_letters_command(
+    dsn: str | None,
+    schema: str,
+    job_id: str | None,
+    reason: str | None,
+    since: datetime | timedelta | None,
+    limit: int,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """List the runs that ended without success, the latest first; JSON has data and history."""
+    with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
+        call = Statements(schema).dead_letters(_which(job_id, reason, since), limit)
+        rows = fetch(connection, call)
+    if as_json:
+        click.echo(_json([_plain(row) for row in rows]))
+    elif rows:
+        headings = ("run", "job", "died", "attempts", "reason", "replayed as", "message")
+        show(headings, map(_dead_row, rows))
+    else:
+        click.echo("no dead letters")
+
+
+def _dead_row(row: DeadLetterRow) -> tuple[str, ...]:
+    cells = (row.run_id, row.job_id, row.died_at, row.attempt, row.reason, row.replayed_as)
+    return (*map(cell, cells), cell(row.message))
+
+
+@click.command("cancel")
+@_run_ids
+@click.option("--job", "job_id", metavar="ID", help="The job whose runs go by the key.")
+@click.option("--idempotency-key", metavar="KEY", help="Cancel the run of this idempotency key.")
+@click.option("--job-key", metavar="KEY", help="Cancel the runs of this job or debounce key.")
+@database_options
+@_as_json
+def cancel_command(
+    run_ids: tuple[int, ...],
+    job_id: str | None,
+    idempotency_key: str | None,
+    job_key: str | None,
+    dsn: str | None,
+    schema: str,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """Cancel runs: those with these numbers, or those of a job that go by a key."""
+    keys = (idempotency_key is not None) + (job_key is not None)
+    if (job_id is not None) != (keys == 1) or bool(run_ids) == bool(keys):
+        raise click.UsageError("name runs, or --job with --idempotency-key or --job-key")
+    statements = Statements(schema)
+    with (
+        database(dsn, schema) as chosen,
+        psycopg.connect(chosen, autocommit=True) as connection,
+    ):
+        if job_id is None:
+            told = drive(connection, cancel(statements, run_ids))
+        else:
+            told = drive(connection, cancel_by_key(statements, job_id, idempotency_key, job_key))
+    if as_json:
+        click.echo(_json([one._asdict() for one in told]))
+    elif told:
+        show(("run", "outcome"), ((str(one.run_id), one.outcome) for one in told))
+    else:
+        click.echo("no runs go by this key")
+    sys.exit(0 if all(one.outcome in _FINE for one in told) else 1)
+
+
+@click.command("replay")
+@_run_ids
+@click.option(
+    "--jobs", "paths", multiple=True, required=True, metavar="PATH",
+    help="The specs of the jobs, whose keys are resolved anew; repeatable.",
+)  # fmt: skip
+@_job
+@_reason
+@_since
+@click.option("--data", type=click.File(encoding="utf-8"), help="Send this JSON object instead.")
+@click.option("--rate", type=_Rate(), help="How many become due in a time, such as `10/s`.")
+@click.option("--dry-run", is_flag=True, help="Say what would be replayed, and send nothing.")
+@database_options
+@_as_json
+def replay_command(
+    run_ids: tuple[int, ...],
+    paths: tuple[str, ...],
+    dsn: str | None,
+    schema: str,
+    as_json: bool,  # noqa: FBT001  click's way
+    **options: Any,
+) -> None:
+    """Send runs again that ended without success: those with these numbers, or dead letters.
+
+    A run is replayed once; to replay it again tells the run of the first time.
+    """
+    which = _which(options["job_id"], options["reason"], options["since"])
+    if bool(run_ids) == (which != DeadLetters()):
+        raise click.UsageError("name runs, or say which by --job, --reason or --since")
+    edit = None if options["data"] is None else replaced_by(_object(options["data"].read()))
+    jobs = jobspec.compile(paths)
+    with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
+        replayed = client.replay_many(
+            run_ids or which, edit=edit, rate=options["rate"], dry_run=options["dry_run"]
+        )
+    if as_json:
+        click.echo(_json([asdict(one) for one in replayed]))
+    else:
+        _show_replayed(replayed)
+    sys.exit(0 if all(one.outcome in _FINE for one in replayed) else 1)
+
+
+def _object(text: str) -> Any:
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--data is not JSON: {error}") from error
+    if not is_object(data):
+        raise click.UsageError("--data must be a JSON object, such as '{\"id\": 1}'")
+    return data
+
+
+def _show_replayed(replayed: list[Replayed]) -> None:
+    if not replayed:
+        click.echo("no dead letters to replay")
+        return
+    show(("run", "outcome", "replayed as", "due", "why"), map(_replayed_row, replayed))
+    counted = Counter(one.outcome for one in replayed)
+    click.echo(", ".join(f"{number} {outcome}" for outcome, number in counted.items()))
+
+
+def _replayed_row(one: Replayed) -> tuple[str, ...]:
+    return tuple(map(cell, (one.run_id, one.outcome, one.replayed_as, one.run_at, one.reason)))
+
+
+def _plain(row: DeadLetterRow | WholeRun) -> dict[str, Any]:
+    """Return a row with the data of its event, and its result, as values."""
+    return dict(_fields(row))
+
+
+def _fields(row: DeadLetterRow | WholeRun) -> Iterator[tuple[str, Any]]:
+    for name, value in row._asdict().items():
+        is_json = isinstance(value, str) and name in ("event_data", "result")
+        yield name, json.loads(value) if is_json else value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, default=str)
+
+
+commands = (cancel_command, dead_letters_command, replay_command, run_command)

@@ -1,0 +1,62 @@
+"""What is recorded of an attempt that failed."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import TYPE_CHECKING
+
+from jobspec_engine.limits import OverdueError
+from jobspec_engine.rows import Claimed, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from uuid import UUID
+
+    from jobspec_engine.retries import Retries
+
+# What is kept of an error: enough to find it, bounded since a traceback need not be.
+_MAX_MESSAGE = 2_000
+_MAX_TRACEBACK = 20_000
+
+
+def failure(
+    run: Claimed,
+    lease_token: UUID,
+    error: BaseException,
+    retries: Retries,
+    time_left: timedelta | None,
+) -> Failure:
+    """Return what to record of an attempt that ended with `error`, and when its run is tried again.
+
+    A run with `time_left` to finish is looked at again when that is over, at the latest.
+    """
+    verdict = retries.verdict(error, run.attempt, run.max_attempts)
+    message = _message(error)
+    ends = verdict.delay is None and verdict.at is None
+    return Failure(
+        run.run_id,
+        lease_token,
+        delay=verdict.delay,
+        reason=verdict.reason,
+        message=message.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode(),
+        error=json.dumps(message),
+        traceback=json.dumps(_tell(traceback.format_exception, error)[-_MAX_TRACEBACK:]),
+        retry_at=verdict.at,
+        time_left=None if ends else time_left,
+    )
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OverdueError):  # no error of the handler's, so that its class says nothing
+        return str(error)
+    return _tell(traceback.format_exception_only, error).strip()[:_MAX_MESSAGE]
+
+
+def _tell(tell: Callable[[BaseException], list[str]], error: BaseException) -> str:
+    """Format an error, which is the handler's own code and may fail at it."""
+    try:
+        return "".join(tell(error))
+    except BaseException as failed:  # noqa: BLE001  it is one more way for a handler to fail
+        return f"{type(error).__name__}, and {type(failed).__name__} when asked for more"

@@ -1,0 +1,164 @@
+"""The rows that statements take and return, each a type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+
+class SentRow(NamedTuple):
+    """What became of one dispatch."""
+
+    position: int
+    outcome: Any
+    run_id: int
+    allotted_run_id: int
+    run_at: datetime
+
+
+class KnownRow(NamedTuple):
+    """The run that an event made which was sent before."""
+
+    event_id: str
+    job_id: str
+    run_id: int
+    run_at: datetime
+
+
+class AddedRow(NamedTuple):
+    """The run that a call of `add_job` made or joined."""
+
+    outcome: Any
+    run_id: int
+    due: datetime
+
+
+class Claimed(NamedTuple):
+    """A run that this worker holds, with its event."""
+
+    run_id: int
+    job_id: str
+    attempt: int
+    max_attempts: int
+    event_id: str
+    event_name: str
+    event_data: str
+    event_ts: int
+    # How long it was due before its first claim, which this is; None: it was claimed before.
+    waited: timedelta | None
+    # How long ago its first claim was.
+    ran: timedelta
+
+
+class Held(NamedTuple):
+    """What fences every write of a worker."""
+
+    run_id: int
+    lease_token: UUID
+
+
+class Completion(NamedTuple):
+    """The end of a run with success; `result` is JSON text."""
+
+    run_id: int
+    lease_token: UUID
+    result: str
+
+
+class Renewed(NamedTuple):
+    """A lease that was renewed, and whether its run was asked to end."""
+
+    run_id: int
+    lease_token: UUID
+    cancel_requested: bool
+
+
+class Failure(NamedTuple):
+    """The end of an attempt without success: a row of `fail.sql`'s input, in its order.
+
+    The run is retried after `delay` or at `retry_at`, but looked at again when it has no
+    `time_left`; with neither it ends for `reason`. `error` and `traceback` are texts as JSON.
+    """
+
+    run_id: int
+    lease_token: UUID
+    delay: timedelta | None
+    reason: str
+    message: str
+    error: str
+    traceback: str = "null"
+    retry_at: datetime | None = None
+    time_left: timedelta | None = None
+
+
+class Reclaimed(NamedTuple):
+    """A run whose lease ran out, and the state it is in now."""
+
+    run_id: int
+    state: str
+
+
+class RunRow(NamedTuple):
+    """A run as people look at it."""
+
+    run_id: int
+    job_id: str
+    state: str
+    attempt: int
+    max_attempts: int
+    events: int
+    event_id: str
+    enqueued_at: datetime
+    run_at: datetime
+    finished_at: datetime | None
+    result: str | None
+    reason: str | None
+    message: str | None
+
+
+class DeadLetterRow(NamedTuple):
+    """A run that ended without success, as people look at it; `event_data` is JSON text."""
+
+    run_id: int
+    job_id: str
+    reason: str
+    message: str
+    died_at: datetime
+    attempt: int
+    replayed_as: int | None
+    event_id: str
+    event_name: str
+    event_data: str
+    history: list[dict[str, Any]]
+
+
+class WholeRun(NamedTuple):
+    """All that is known of a run; `event_data` and `result` are JSON text."""
+
+    run_id: int
+    job_id: str
+    state: str
+    attempt: int
+    max_attempts: int
+    refunds: int
+    priority: int
+    events: int
+    event_id: str | None
+    event_name: str | None
+    event_data: str | None
+    debounce_key: str | None
+    enqueued_at: datetime
+    run_at: datetime
+    first_claimed_at: datetime | None
+    claimed_at: datetime | None
+    claimed_by: str | None
+    cancel_requested_at: datetime | None
+    finished_at: datetime | None
+    result: str | None
+    reason: str | None
+    message: str | None
+    replayed_as: int | None
+    history: list[dict[str, Any]]

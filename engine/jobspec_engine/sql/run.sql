@@ -1,0 +1,11 @@
+-- One run and all that is known of it. No row: there is none with this id.
+select
+    queue.id, queue.job_id, queue.state, queue.attempt, queue.max_attempts, queue.refunds,
+    queue.priority, queue.events, event.id, event.name, event.data::text,
+    queue.debounce_key, queue.enqueued_at, queue.run_at, queue.first_claimed_at, queue.claimed_at,
+    queue.claimed_by, queue.cancel_requested_at, queue.finished_at, queue.result::text,
+    dead.reason, dead.message, queue.replayed_as, queue.errors
+from {schema}.job_queue as queue
+left join {schema}.job_event as event on event.id = queue.event_id
+left join {schema}.job_dead_letter as dead on dead.run_id = queue.id
+where queue.id = %(run_id)s

@@ -101,10 +101,11 @@ class Databases:
             )
             if connection.execute(SHAPE).fetchone() != shape:
                 return False
-            connection.execute(
-                "truncate jobspec.job_event, jobspec.job_queue, jobspec.job_idempotency,"
-                " jobspec.job_dead_letter restart identity"
-            )
+            (tables,) = connection.execute(
+                "select string_agg(format('%I.%I', schemaname, tablename), ', ') from pg_tables"
+                " where schemaname = 'jobspec' and tablename <> 'migration'"
+            ).fetchone()
+            connection.execute(f"truncate {tables} restart identity")
             return True
 
     def _run(self, query, *names):

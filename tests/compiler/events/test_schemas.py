@@ -16,6 +16,11 @@ def shape(schema):
     return read.fields["a"].shape
 
 
+def schema_id(value):
+    """Name a case by its schema: a set in a shape prints in another order in each process."""
+    return str(value) if isinstance(value, dict) else ""
+
+
 def data(schema):
     read, faults = read_schema(schema)
     assert faults == ()
@@ -66,7 +71,7 @@ def faults(schema):
         (True, UNKNOWN),
         ({"description": "a note", "x-ours": 1}, UNKNOWN),
     ],
-    ids=str,
+    ids=schema_id,
 )
 def test_what_a_schema_says_is_known(schema, expected):
     assert shape(schema) == expected

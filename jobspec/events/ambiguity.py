@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobspec.events.lookup import DeadEnd, Found
 from jobspec.events.patterns import can_contain
 from jobspec.events.shapes import UNKNOWN, Boolean, Null, Number, Shape, String
 from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.lint import joints, no_separator
 from jobspec.keys.terms import Field, Term
 from jobspec.source import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence, Set
 
-    from jobspec.keys.terms import Literal
+    from jobspec.keys.lint import Joint
 
 _IN_NUMBERS = frozenset("0123456789.e+-")
-
-
-@dataclass(frozen=True, slots=True)
-class _Joint:
-    """Two fields that follow each other, by number, and what stands between them."""
-
-    first: int
-    last: int
-    literals: tuple[Literal, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(literal.text for literal in self.literals)
 
 
 def ambiguities(
@@ -45,11 +32,11 @@ def ambiguities(
     """
     shapes = {term.path: _shapes(found[term.path]) for term in terms if isinstance(term, Field)}
     fields = [term for term in terms if isinstance(term, Field)]
-    for number, joint in enumerate(_joints(terms)):
+    for number, joint in enumerate(joints(terms)):
         before, *after = (shapes[field.path] for field in fields[number:])
         if not joint.text:
             if not (_is_fixed(before) or _is_fixed(after[0]) or (joint.first, joint.last) in known):
-                yield _no_separator(terms, joint)
+                yield no_separator(terms, joint)
         elif _contains(before, joint.text) and any(
             _contains(one, joint.text) is not False for one in after
         ):
@@ -58,18 +45,6 @@ def ambiguities(
 
 def _shapes(found: Found | DeadEnd) -> tuple[Shape, ...]:
     return (UNKNOWN,) if isinstance(found, DeadEnd) else found.shapes
-
-
-def _joints(terms: Sequence[Term]) -> Iterator[_Joint]:
-    first: int | None = None
-    between: list[Literal] = []
-    for number, term in enumerate(terms):
-        if not isinstance(term, Field):
-            between.append(term)
-            continue
-        if first is not None:
-            yield _Joint(first, number, tuple(between))
-        first, between = number, []
 
 
 def _is_fixed(shapes: Sequence[Shape]) -> bool:
@@ -103,14 +78,7 @@ def _shape_contains(shape: Shape, text: str) -> bool | None:
             return None
 
 
-def _no_separator(terms: Sequence[Term], joint: _Joint) -> Fault:
-    one, other = terms[joint.first], terms[joint.last]
-    message = f"nothing separates `{one}` from `{other}`"
-    advice = "put a separator between them, such as `'/'`: `ab` and `c` add up to `a` and `bc`"
-    return Fault("JS430", message, Span(one.span.start, other.span.end), advice)
-
-
-def _weak_separator(joint: _Joint, field: Field, event: str) -> Fault:
+def _weak_separator(joint: Joint, field: Field, event: str) -> Fault:
     message = f"`{field}` of event {quoted(event)} can contain the separator {quoted(joint.text)}"
     span = Span(joint.literals[0].span.start, joint.literals[-1].span.end)
     return Fault("JS213", message, span, "choose a separator that the field can't contain")

@@ -14,7 +14,6 @@ from jobspec.events.ambiguity import ambiguities
 from jobspec.events.faults import dead_end
 from jobspec.events.lookup import DeadEnd, Found, kinds, look_up
 from jobspec.events.shapes import (
-    UNKNOWN,
     Array,
     Boolean,
     Null,
@@ -88,17 +87,14 @@ class _Clash(NamedTuple):
     kind: type[Shape]
 
 
-def check_key(
-    template: KeyTemplate, event: Event | None, *, is_whole: bool = False
-) -> tuple[Fault, ...]:
+def check_key(template: KeyTemplate, event: Event, *, is_whole: bool = False) -> tuple[Fault, ...]:
     """Return what is wrong with a key for an event, by the places of the template's text.
 
-    Without an event only the joints of the key are looked at. `is_whole` where no event gets as
-    far as the key that lacks a field or has null there (`on_missing: reject`).
+    `is_whole` where no event gets as far as the key that lacks a field or has null there
+    (`on_missing: reject`).
     """
-    data = UNKNOWN if event is None else event.data
-    found = {path: look_up(data, path) for path in template.paths}
-    key = _Key(template.terms, event or Event("", UNKNOWN), found, is_whole)
+    found = {path: look_up(event.data, path) for path in template.paths}
+    key = _Key(template.terms, event, found, is_whole)
     clashes = list(_clashes(key))
     clashing = {term.path for one in clashes for term in _parts(key, one)}
     faults = [_clash_fault(key, clash) for clash in clashes]

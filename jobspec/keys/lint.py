@@ -5,7 +5,7 @@ The reference takes all of these; each makes keys that are not what they look li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec.keys.faults import Fault, quoted
 from jobspec.keys.syntax import processes_escapes
@@ -13,9 +13,10 @@ from jobspec.keys.terms import Field, Literal
 from jobspec.source import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jobspec.keys.template import KeyTemplate
+    from jobspec.keys.terms import Term
 
 MOST_FAST_TERMS = 10  # the reference takes 25 ms for 11, and 2.2 times that for each one more
 MOST_TERMS = 15  # 16 take it more than a second; 30, for ever
@@ -87,3 +88,43 @@ def _too_long(template: KeyTemplate) -> Fault:
 
 def _whole(template: KeyTemplate) -> Span:
     return Span(template.terms[0].span.start, template.terms[-1].span.end)
+
+
+class Joint(NamedTuple):
+    """Two fields that follow each other, by number, and what stands between them."""
+
+    first: int
+    last: int
+    literals: tuple[Literal, ...]
+
+    @property
+    def text(self) -> str:
+        """What separates the fields in a key; empty where nothing does."""
+        return "".join(literal.text for literal in self.literals)
+
+
+def joints(terms: Sequence[Term]) -> Iterator[Joint]:
+    """Yield the joints of a key, in order."""
+    first: int | None = None
+    between: list[Literal] = []
+    for number, term in enumerate(terms):
+        if isinstance(term, Literal):
+            between.append(term)
+            continue
+        if first is not None:
+            yield Joint(first, number, tuple(between))
+        first, between = number, []
+
+
+def unseparated(template: KeyTemplate) -> tuple[Fault, ...]:
+    """Return where two fields of a key touch, as far as can be told without their types."""
+    terms = template.terms
+    return tuple(no_separator(terms, joint) for joint in joints(terms) if not joint.text)
+
+
+def no_separator(terms: Sequence[Term], joint: Joint) -> Fault:
+    """Tell of two fields that touch."""
+    one, other = terms[joint.first], terms[joint.last]
+    message = f"nothing separates `{one}` from `{other}`"
+    advice = "put a separator between them, such as `'/'`: `ab` and `c` add up to `a` and `bc`"
+    return Fault("JS430", message, Span(one.span.start, other.span.end), advice)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobspec.events import UNKNOWN, Shape, model_schema, read_schema
 from jobspec.imports import NotImportedError
 from jobspec.keys.faults import quoted
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode, load, read_sources
@@ -16,7 +15,7 @@ from jobspec.spec import models
 from jobspec.spec.fields import Fields, Findings, first_of, read_mapping, wrong_type
 
 if TYPE_CHECKING:
-    from jobspec.events import SchemaFault
+    from jobspec.events import Event, SchemaFault
     from jobspec.load import Entry
 
 _MODEL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -25,13 +24,14 @@ _FILES = (".json", ".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEvent:
-    """An event by its name. `file` is what its schema was read from, if that was another file.
+    """An event by its name, `typed` where its data is known.
 
+    `file` is what its schema was read from, if that was another file.
     `is_left_out` where the schema is a model, and nothing may be imported.
     """
 
     name: ScalarNode
-    shape: Shape = UNKNOWN
+    typed: Event | None = None
     file: Path | None = None
     is_left_out: bool = False
 
@@ -52,7 +52,7 @@ def _event(entry: Entry, findings: Findings, *, imports: bool) -> DeclaredEvent:
         return DeclaredEvent(entry.key)
     schema = Fields(mapping, models.Event, findings, entry.key).value_of("schema")
     if isinstance(schema, MappingNode):
-        return DeclaredEvent(entry.key, _shape(schema, findings))
+        return DeclaredEvent(entry.key, _typed(entry.key, schema, findings))
     if not isinstance(schema, ScalarNode) or not isinstance(schema.value, str):
         if schema is not None:
             expected = "a JSON Schema, its file, or the `module:Class` of a model"
@@ -74,8 +74,8 @@ def _from_file(
         return DeclaredEvent(name)
     loaded = load(found)
     findings.extend(loaded.diagnostics)
-    shape = UNKNOWN if loaded.node is None else _shape(loaded.node, findings)
-    return DeclaredEvent(name, shape, path.resolve())
+    typed = None if loaded.node is None else _typed(name, loaded.node, findings)
+    return DeclaredEvent(name, typed, path.resolve())
 
 
 def _from_model(
@@ -89,26 +89,30 @@ def _from_model(
         return DeclaredEvent(name)
     if not imports:
         return DeclaredEvent(name, is_left_out=True)
+    from jobspec.events import model_schema  # noqa: PLC0415  as below
+
     try:
         schema = model_schema(model)
     except NotImportedError as error:
         help_ = "correct it, or check where it can be imported"
         findings.report("JS202", node, str(error), help_)
         return DeclaredEvent(name)
-    return DeclaredEvent(name, _told(node, read_schema(schema), findings))
+    return DeclaredEvent(name, _told(name, node, schema, findings))
 
 
-def _shape(node: Node, findings: Findings) -> Shape:
-    return _told(node, read_schema(node.plain()), findings)
+def _typed(name: ScalarNode, node: Node, findings: Findings) -> Event:
+    return _told(name, node, node.plain(), findings)
 
 
-def _told(node: Node, read: tuple[Shape, tuple[SchemaFault, ...]], findings: Findings) -> Shape:
-    """Return the shape of a schema, and report what is wrong with that where it stands."""
-    shape, faults = read
+def _told(name: ScalarNode, node: Node, schema: object, findings: Findings) -> Event:
+    """Return the event that a schema describes, and report what is wrong with that in `node`."""
+    from jobspec.events import Event, read_schema  # noqa: PLC0415  few files have schemas
+
+    shape, faults = read_schema(schema)
     for fault in faults:
         place = first_of(_node_at(node, fault))
         findings.report("JS202", place, fault.message, fault.advice)
-    return shape
+    return Event(str(name.value), shape)
 
 
 def _node_at(root: Node, fault: SchemaFault) -> Node:

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec.diagnostics import Related
-from jobspec.events import UNKNOWN, Event, check_key, check_path
 from jobspec.jobs import EventTrigger
 from jobspec.keys.faults import Fault, quoted
-from jobspec.keys.lint import lint
+from jobspec.keys.lint import lint, unseparated
 from jobspec.source import Span
 from jobspec.spec.places import PlacedCondition, event_names, placed_conditions
 from jobspec.spec.wording import suggestion
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from jobspec.cel import Path
+    from jobspec.events import Event
     from jobspec.load import ScalarNode
     from jobspec.spec.events import DeclaredEvent
     from jobspec.spec.fields import Findings
@@ -34,9 +34,9 @@ class _Place(NamedTuple):
     findings: Findings
 
     def typed(self, names: Iterable[str]) -> tuple[Event, ...]:
-        """Return those events whose data is known."""
-        known = [(name, self.events[name].shape) for name in names if name in self.events]
-        return tuple(Event(name, shape) for name, shape in known if shape != UNKNOWN)
+        """Return those events that have a schema."""
+        declared = [self.events[name] for name in names if name in self.events]
+        return tuple(one.typed for one in declared if one.typed is not None)
 
 
 def check_events(
@@ -92,16 +92,23 @@ def _key_faults(
     read: ReadJob, key: PlacedKey, typed: tuple[Event, ...], *, is_typed: bool
 ) -> Iterable[Fault]:
     """Return what is wrong with a key, once each, however many events it is wrong for."""
-    is_whole = read.job.on_missing == "reject"
     faults = list(lint(key.template, key.option))
-    for event in (*typed, *(() if is_typed else (None,))):
-        faults += check_key(key.template, event, is_whole=is_whole)
+    if not is_typed:
+        faults += unseparated(key.template)
+    if typed:
+        from jobspec.events import check_key  # noqa: PLC0415  not needed where nothing has a schema
+
+        is_whole = read.job.on_missing == "reject"
+        for event in typed:
+            faults += check_key(key.template, event, is_whole=is_whole)
     return _once(faults)
 
 
 def _condition_faults(
     condition: PlacedCondition, names: tuple[str, ...], place: _Place
 ) -> Iterable[Fault]:
+    from jobspec.events import check_path  # noqa: PLC0415  few jobs have conditions
+
     about = {
         "event": names if condition.event is None else (condition.event,),
         "async": () if condition.other is None else (condition.other,),

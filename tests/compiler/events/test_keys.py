@@ -191,11 +191,6 @@ def test_an_event_that_lacks_a_field_is_of_no_concern_where_it_is_rejected():
     assert found("event.data.aa", is_whole=True) == [("JS203", "aa")]
 
 
-def test_without_a_schema_only_the_joints_are_looked_at():
-    assert found("event.data.x + '/' + event.data.x.y", None) == []
-    assert found("event.data.x + event.data.y", None) == [("JS430", "x + event.data.y")]
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobspec.keys import KeyTemplate
-from jobspec.keys.lint import lint
+from jobspec.keys.lint import lint, unseparated
 
 KEYED = ["debounce", "rateLimit", "throttle", "batchEvents", "singleton"]
 
@@ -91,3 +91,23 @@ def test_a_key_with_many_terms_is_slow_and_with_more_endless(count, expected):
 
 def test_the_terms_beyond_the_limit_are_shown():
     assert shown(sum_of(12)) == "event.data.f10 + event.data.f11"
+
+
+@pytest.mark.parametrize(
+    ("text", "touching"),
+    [
+        ("event.data.a", []),
+        ("event.data.a + '/' + event.data.b", []),
+        ("'a' + event.data.a + 'b'", []),
+        ("event.data.a + event.data.b", ["event.data.a + event.data.b"]),
+        ("event.data.a + '' + event.data.b", ["event.data.a + '' + event.data.b"]),
+        (
+            "event.data.a+event.data.b+event.data.c",
+            ["event.data.a+event.data.b", "event.data.b+event.data.c"],
+        ),
+    ],
+)
+def test_fields_that_touch_are_told_of(text, touching):
+    faults = unseparated(KeyTemplate.parse(text))
+    assert {fault.code for fault in faults} <= {"JS430"}
+    assert [text[slice(*fault.span)] for fault in faults] == touching

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from jobspec import Registry, check, compile
+from jobspec.cli import main
 
 TEXT = {"type": "string"}
 PUSH = {"type": "object", "required": ["owner"], "properties": {"owner": TEXT, "branch": TEXT}}
@@ -207,6 +211,15 @@ def test_a_model_is_imported_only_where_the_check_may_import():
 
 
 @pytest.mark.usefixtures("module")
+def test_the_command_imports_only_where_it_is_told_to(tmp_path):
+    source = debounced("event.data.x", {"push": {"schema": "the_module:Push"}})
+    (tmp_path / "jobs.json").write_text(source)
+    assert CliRunner().invoke(main, ["check", "jobs.json"]).exit_code == 0
+    importing = CliRunner().invoke(main, ["check", "--import", "jobs.json"])
+    assert (importing.exit_code, "JS203" in importing.output) == (1, True)
+
+
+@pytest.mark.usefixtures("module")
 def test_a_model_that_can_not_be_imported_is_told_of():
     source = spec({"push": {"schema": "the_module:Pusch"}})
     assert codes(source) == []
@@ -235,3 +248,26 @@ def test_an_event_declared_in_two_files_is_told_of_with_the_first(tmp_path):
     (found,) = check(tmp_path)
     assert (found.code, found.source.name) == ("JS214", str(tmp_path / "b.json"))
     assert [one.source.name for one in found.related] == [str(tmp_path / "a.json")]
+
+
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "events.md"
+
+
+def test_the_documented_comments_silence_what_they_say():
+    blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
+    (silenced,) = [block for block in blocks if "ignore[" in block]
+    schema = {"properties": {"number": {"type": "integer"}, "a": TEXT, "b": TEXT, "c": TEXT}}
+    schema["required"] = list(schema["properties"])
+    events = "events: " + json.dumps({"release/created": {"schema": schema}}) + "\n"
+    spoken = re.sub(r"#.*", "", silenced)
+    assert codes(f"{events}jobs:\n{silenced}") == []
+    assert sorted(codes(f"{events}jobs:\n{spoken}")) == ["JS207", "JS430", "JS433"]
+
+
+def test_the_documented_events_are_fine(tmp_path, monkeypatch):
+    (block, *_) = re.findall(r"```yaml\n(.*?)```", DOCUMENTED.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "push.schema.json").write_text(json.dumps(PUSH))
+    (tmp_path / "events.yaml").write_text(block)
+    (tmp_path / "jobs.yaml").write_text("jobs: [{id: a, triggers: [github/push]}]\n")
+    monkeypatch.chdir(tmp_path)
+    assert codes(".") == []

@@ -30,8 +30,8 @@ from jobspec.spec import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-Spec = str | Path | Job
-"""A path of a file or directory, a text, or a declared job."""
+Spec = str | Path | Source | Job
+"""A path of a file or directory, a text, a text with a name, or a declared job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def examine(
 
 
 def _several(specs: Spec | Iterable[Spec]) -> Iterable[Spec]:
-    return (specs,) if isinstance(specs, str | Path | Job) else specs
+    return (specs,) if isinstance(specs, str | Path | Source | Job) else specs
 
 
 def _texts(specs: Iterable[Spec], findings: Findings) -> Iterator[_Text]:
@@ -147,6 +147,8 @@ def _texts(specs: Iterable[Spec], findings: Findings) -> Iterator[_Text]:
     for spec in specs:
         if isinstance(spec, Job):
             yield _declared(spec)
+        elif isinstance(spec, Source):
+            yield _Text(spec)
         elif isinstance(spec, Path):
             paths.append(spec)
         elif _is_content(spec):

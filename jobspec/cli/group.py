@@ -15,7 +15,7 @@ from jobspec.spec import suggestion
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OWN = ("check", "compile", "explain", "key")
+OWN = ("check", "compile", "diff", "explain", "key")
 """Our commands. Each is the `command` of a module of its name, imported when it is asked for."""
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it

@@ -1,0 +1,330 @@
+"""What changes from one set of jobs to another, and what that means for what is in flight."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobspec import KeyTemplate, compile
+from jobspec.cli import main
+from jobspec.diff import Harm, differences
+from jobspec.diff.changes import meaning
+
+
+def job(**fields):
+    return {"id": "a", "triggers": [{"event": "a"}], "handler": "app:a", **fields}
+
+
+def jobs(*specs):
+    return compile(json.dumps({"jobs": list(specs)}))
+
+
+def changes(old, new):
+    """The changes of one job: its option, its harm, and what it shows."""
+    found = differences(jobs(job(**old)), jobs(job(**new)))
+    return [(change.option, change.harm.value, change.old, change.new) for change in found]
+
+
+KEY, OTHER = "event.data.a + '/' + event.data.b", "event.data.b"
+DEBOUNCE = {"key": KEY, "period": "2m", "timeout": "15m"}
+
+SAME = {
+    "white space of a key": ({"idempotency": KEY}, {"idempotency": KEY.replace(" ", "")}),
+    "quotes of a key": ({"idempotency": KEY}, {"idempotency": KEY.replace("'", '"')}),
+    "a text in two parts": (
+        {"idempotency": "'a:' + " + KEY},
+        {"idempotency": "'a' + ':' + " + KEY},
+    ),
+    "a key in a mapping": (
+        {"idempotency": KEY},
+        {"idempotency": {"key": KEY, "window": "forever"}},
+    ),
+    "the unit of a duration": ({"debounce": {"period": "2m"}}, {"debounce": {"period": "120s"}}),
+    "the order of triggers": ({"triggers": ["a", "b"]}, {"triggers": ["b", {"event": "a"}]}),
+    "white space of a condition": (
+        {"triggers": [{"event": "a", "if": "event.data.a == 'x  y'"}]},
+        {"triggers": [{"event": "a", "if": "event.data.a  ==\n'x  y'"}]},
+    ),
+    "a default that is written": ({}, {"retries": 4, "on_missing": "skip"}),
+    "a limit in a list": ({"concurrency": 5}, {"concurrency": [{"limit": 5, "scope": "fn"}]}),
+    "the name": ({}, {"name": "Send"}),
+}
+CHANGED = {
+    "idempotency added": ({}, {"idempotency": KEY}, [("idempotency", "none")]),
+    "idempotency removed": ({"idempotency": KEY}, {}, [("idempotency", "re-runs")]),
+    "idempotency key": (
+        {"idempotency": KEY},
+        {"idempotency": OTHER},
+        [("idempotency.key", "re-runs")],
+    ),
+    "white space in a text of a key": (
+        {"idempotency": "'a ' + " + KEY},
+        {"idempotency": "'a' + " + KEY},
+        [("idempotency.key", "re-runs")],
+    ),
+    "idempotency for less long": (
+        {"idempotency": KEY},
+        {"idempotency": {"key": KEY, "window": "24h"}},
+        [("idempotency.window", "re-runs")],
+    ),
+    "idempotency while active": (
+        {"idempotency": {"key": KEY, "window": "24h"}},
+        {"idempotency": {"key": KEY, "window": "while-active"}},
+        [("idempotency.window", "re-runs")],
+    ),
+    "idempotency for longer": (
+        {"idempotency": {"key": KEY, "window": "24h"}},
+        {"idempotency": {"key": KEY, "window": "2d"}},
+        [("idempotency.window", "none")],
+    ),
+    "idempotency for good": (
+        {"idempotency": {"key": KEY, "window": "while-active"}},
+        {"idempotency": KEY},
+        [("idempotency.window", "none")],
+    ),
+    "debounce added": ({}, {"debounce": DEBOUNCE}, [("debounce", "none")]),
+    "debounce removed": ({"debounce": DEBOUNCE}, {}, [("debounce", "none")]),
+    "debounce key": (
+        {"debounce": DEBOUNCE},
+        {"debounce": DEBOUNCE | {"key": OTHER}},
+        [("debounce.key", "splits")],
+    ),
+    "debounce times": (
+        {"debounce": DEBOUNCE},
+        {"debounce": DEBOUNCE | {"period": "3m", "timeout": "20m"}},
+        [("debounce.period", "none"), ("debounce.timeout", "none")],
+    ),
+    "rate limit": (
+        {"rateLimit": {"limit": 1, "period": "1m", "key": KEY}},
+        {"rateLimit": {"limit": 2, "period": "1m", "key": OTHER}},
+        [("rateLimit.limit", "none"), ("rateLimit.key", "splits")],
+    ),
+    "singleton key": (
+        {"singleton": {"mode": "skip", "key": KEY}},
+        {"singleton": {"mode": "cancel", "key": OTHER}},
+        [("singleton.mode", "none"), ("singleton.key", "splits")],
+    ),
+    "concurrency": ({"concurrency": 5}, {"concurrency": 6}, [("concurrency", "splits")]),
+    "retries": ({}, {"retries": 0}, [("retries", "none")]),
+    "a trigger more": ({}, {"triggers": ["a", "b"]}, [("triggers", "none")]),
+    "another trigger": (
+        {},
+        {"triggers": [{"cron": "5 4 * * *"}]},
+        [("triggers", "none"), ("triggers", "none")],
+    ),
+    "handler": ({}, {"handler": "app:b"}, [("handler", "none")]),
+    "cancellations": (
+        {},
+        {"cancelOn": [{"event": "b", "match": "data.id"}]},
+        [("cancelOn", "none")],
+    ),
+    "timeouts": ({}, {"timeouts": {"start": "1m"}}, [("timeouts", "none")]),
+    "on_missing": ({}, {"on_missing": "reject"}, [("on_missing", "none")]),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), SAME.values(), ids=SAME)
+def test_what_means_the_same_is_no_change(old, new):
+    assert changes(old, new) == []
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CHANGED.values(), ids=CHANGED)
+def test_a_change_is_named_with_its_harm(old, new, expected):
+    assert [(option, harm) for option, harm, _, _ in changes(old, new)] == expected
+
+
+def test_a_change_shows_both_sides_as_a_spec_has_them():
+    (change,) = changes({"debounce": {"period": "120s"}}, {"debounce": {"period": "90m"}})
+    assert change == ("debounce.period", "none", "2m", "1h30m")
+
+
+def test_every_option_of_a_job_is_compared():
+    from dataclasses import fields
+
+    from jobspec.diff.changes import _OPTIONS
+    from jobspec.jobs import CompiledJob
+
+    assert {one.name for one in fields(CompiledJob)} == {*_OPTIONS, "id", "name", "triggers"}
+
+
+def test_jobs_are_added_and_removed():
+    found = differences(jobs(job(id="a")), jobs(job(id="b", triggers=["b"])))
+    assert [(one.job, one.old, one.new, one.harm) for one in found] == [
+        ("b", None, "b", Harm.NONE),
+        ("a", "a", None, Harm.STRANDS),
+    ]
+
+
+def test_a_job_that_changes_its_id_alone_is_a_renamed_one():
+    (found,) = differences(jobs(job(id="a")), jobs(job(id="b")))
+    assert (found.job, found.old, found.new, found.harm) == ("b", "a", "b", Harm.STRANDS)
+
+
+EVENTS = st.dictionaries(
+    st.sampled_from("ab"), st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.just("x"))
+)
+TERMS = st.lists(st.sampled_from(["event.data.a", "event.data.b", "'x'", "'y'", "''"]), min_size=1)
+
+
+@given(TERMS, EVENTS)
+def test_texts_that_follow_each_other_resolve_as_one(terms, data):
+    template = KeyTemplate.parse(" + ".join(terms))
+    merged = [
+        f"'{part}'" if isinstance(part, str) else "event.data." + ".".join(part)
+        for part in meaning(template)
+    ]
+    event = {"data": data}
+    assert KeyTemplate.parse(" + ".join(merged)).resolve(event) == template.resolve(event)
+
+
+# The command
+
+
+OLD = """
+jobs:
+  - id: email.send
+    triggers: [{event: email.send}]
+    idempotency: event.data.key
+  - id: gone
+    triggers: [{event: email.send}]
+    retries: 2
+"""
+NEW = OLD.replace("event.data.key", "event.data.key + '/'").replace("retries: 2", "retries: 3")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("old", OLD), ("new", NEW), ("bad", "jobs: [{id: 5}]")):
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return lambda *arguments: CliRunner().invoke(main, ["diff", *arguments])
+
+
+def test_changes_are_shown_by_job_with_what_they_mean(run):
+    result = run("old.yaml", "new.yaml")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "email.send\n"
+        "  idempotency.key: event.data.key -> event.data.key + '/'\n"
+        "    re-runs: keys of events that were sent before are not known; sent again, they run"
+        " again\n"
+        "\n"
+        "gone\n"
+        "  retries: 2 -> 3\n"
+        "    runs sent from now on\n"
+        "\n"
+        "2 jobs change: 1 re-runs\n"
+    )
+
+
+def test_no_change_is_said_and_succeeds(run):
+    result = run("old.yaml", "old.yaml")
+    assert (result.exit_code, result.stdout) == (0, "no job changes\n")
+
+
+def test_changes_that_run_nothing_again_succeed(run, tmp_path):
+    text = OLD.replace("retries: 2", "retries: 3")
+    (tmp_path / "later.yaml").write_text(text, encoding="utf-8")
+    result = run("old.yaml", "later.yaml")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("1 job changes: nothing in flight is touched\n")
+
+
+def test_json_has_the_changes_and_the_worst_harm(run):
+    found = json.loads(run("old.yaml", "new.yaml", "--json").stdout)
+    assert found["harm"] == "re-runs"
+    assert found["changes"][0] == {
+        "job": "email.send",
+        "option": "idempotency.key",
+        "old": "event.data.key",
+        "new": "event.data.key + '/'",
+        "harm": "re-runs",
+        "effect": (
+            "keys of events that were sent before are not known; sent again, they run again"
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("old.yaml",), "name two specs"),
+        (("old.yaml", "bad.yaml"), "error[JS302]"),
+        (("old.yaml", "nowhere.yaml"), "error[JS150]"),
+        (("--git", "main"), "write the revisions as"),
+        (("--git", "nowhere..", "old.yaml"), "git knows no revision `nowhere`"),
+    ],
+)
+def test_misuse_and_specs_that_can_not_be_read_are_another_exit_code(run, arguments, said):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with a spec at two revisions, in a folder that is the working directory."""
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, "/dev/null")
+    folder = tmp_path / "service"
+    (folder / "jobs").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    git("init", "--quiet", "--initial-branch", "main", str(tmp_path))
+    for text in (OLD, NEW):
+        (folder / "jobs" / "a.yaml").write_text(text, encoding="utf-8")
+        git("add", ".")
+        author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        git(*author, "commit", "--quiet", "--message", "a change")
+    return lambda *arguments: CliRunner().invoke(main, ["diff", *arguments])
+
+
+def git(*arguments):
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("main~1:service/jobs/a.yaml", "main:service/jobs/a.yaml"),
+        ("main~1:./jobs/a.yaml", "jobs/a.yaml"),
+        ("main~1:./jobs", "jobs"),
+        ("main~1:service", "main:service"),
+        ("--git", "main~1..main", "jobs"),
+        ("--git", "main~1..", "jobs/a.yaml"),
+        ("--git", "main~1..", "."),
+    ],
+)
+def test_specs_are_compared_at_revisions(repository, arguments):
+    result = repository(*arguments)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "idempotency.key" in result.stdout
+    assert result.stdout.endswith("2 jobs change: 1 re-runs\n")
+
+
+def test_a_path_that_a_revision_does_not_have_is_misuse(repository):
+    result = repository("main:nowhere.yaml", "jobs")
+    assert (result.exit_code, "nowhere.yaml" in result.stderr) == (2, True)
+
+
+def test_a_spec_that_is_new_has_no_jobs_before(repository, tmp_path):
+    (tmp_path / "service" / "b.yaml").write_text("jobs: [{id: b, triggers: [b]}]", "utf-8")
+    result = repository("--git", "main..", "b.yaml")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "b (added)")
+
+
+def test_a_path_that_neither_revision_has_is_misuse(repository):
+    result = repository("--git", "main~1..main", "nowhere.yaml")
+    assert (result.exit_code, "neither revision has nowhere.yaml" in result.stderr) == (2, True)
+
+
+def test_a_faulty_spec_of_a_revision_is_shown_by_its_git_name(repository, tmp_path):
+    (tmp_path / "service" / "jobs" / "a.yaml").write_text("jobs: [{id: 5}]", encoding="utf-8")
+    git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-aqm", "a fault")
+    result = repository("main~1:./jobs", "main:./jobs")
+    assert result.exit_code == 2
+    assert "main:./jobs/a.yaml:1:" in result.stderr

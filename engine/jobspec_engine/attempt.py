@@ -56,7 +56,7 @@ async def attempt(run: Claimed, lease_token: UUID, handlers: Handlers) -> Comple
         error = raised
     else:
         return Completion(run.run_id, lease_token, result)
-    return failure(run, lease_token, error, runnable.retries, limits.time_left())
+    return failure(run, lease_token, error, runnable.retries, runnable.timeouts.finish)
 
 
 async def _in_time(limits: Limits, entered: Awaitable[object]) -> object:

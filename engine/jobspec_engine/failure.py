@@ -26,15 +26,14 @@ def failure(
     lease_token: UUID,
     error: BaseException,
     retries: Retries,
-    time_left: timedelta | None,
+    finish: timedelta | None,
 ) -> Failure:
     """Return what to record of an attempt that ended with `error`, and when its run is tried again.
 
-    A run with `time_left` to finish is looked at again when that is over, at the latest.
+    `finish` is how long the run may last, from its first claim on.
     """
     verdict = retries.verdict(error, run.attempt, run.max_attempts)
     message = _message(error)
-    ends = verdict.delay is None and verdict.at is None
     return Failure(
         run.run_id,
         lease_token,
@@ -44,7 +43,7 @@ def failure(
         error=json.dumps(message),
         traceback=json.dumps(_tell(traceback.format_exception, error)[-_MAX_TRACEBACK:]),
         retry_at=verdict.at,
-        time_left=None if ends else time_left,
+        finish=finish,
     )
 
 

@@ -79,8 +79,8 @@ class Renewed(NamedTuple):
 class Failure(NamedTuple):
     """The end of an attempt without success: a row of `fail.sql`'s input, in its order.
 
-    The run is retried after `delay` or at `retry_at`, but looked at again when it has no
-    `time_left`; with neither it ends for `reason`. `error` and `traceback` are texts as JSON.
+    The run is retried after `delay` or at `retry_at`, and with neither it ends for `reason`; it may
+    last for `finish`. `error` and `traceback` are texts as JSON.
     """
 
     run_id: int
@@ -91,7 +91,7 @@ class Failure(NamedTuple):
     error: str
     traceback: str = "null"
     retry_at: datetime | None = None
-    time_left: timedelta | None = None
+    finish: timedelta | None = None
 
 
 class Reclaimed(NamedTuple):

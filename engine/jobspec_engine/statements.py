@@ -255,7 +255,7 @@ _FAIL_PARAMETERS = (
     "errors",
     "tracebacks",
     "retries_at",
-    "times_left",
+    "finishes",
 )
 
 # The parameters of send.sql that hold the columns of Dispatch, in its order.

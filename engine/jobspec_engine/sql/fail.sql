@@ -1,5 +1,5 @@
 -- End attempts that failed: the run waits for its retry, or has ended where there is none: no `delay`
--- and no `retry_at`. The wait is cut at `left`, when the run is to be looked at again in any case.
+-- and no `retry_at`. The wait is cut where the run will have lasted for `finish`, to end it then.
 -- A run that was asked to end is cancelled; of the others that end each becomes a dead letter.
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
@@ -13,7 +13,10 @@ with failed as (
             when attempted.reason in ('start-timeout', 'finish-timeout') then 'cancelled'
             else 'failed'
         end,
-        run_at = coalesce(attempted.next_at, queue.run_at),
+        run_at = case
+            when attempted.next_at is null then queue.run_at
+            else least(attempted.next_at, queue.first_claimed_at + attempted.finish)
+        end,
         finished_at = case
             when attempted.next_at is null or queue.cancel_requested_at is not null then {schema}.now()
         end,
@@ -25,18 +28,13 @@ with failed as (
         lease_token = null,
         lease_until = null
     from (
-        select
-            *,
-            case
-                when coalesce(retry_at, {schema}.now() + delay) is not null
-                    then least(coalesce(retry_at, {schema}.now() + delay), {schema}.now() + time_left)
-            end as next_at
+        select *, coalesce(retry_at, {schema}.now() + delay) as next_at
         from unnest(
             %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
             %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
-            %(retries_at)s::timestamptz[], %(times_left)s::interval[]
+            %(retries_at)s::timestamptz[], %(finishes)s::interval[]
         ) as attempted (
-            id, lease_token, delay, reason, message, error, traceback, retry_at, time_left
+            id, lease_token, delay, reason, message, error, traceback, retry_at, finish
         )
         order by id
     ) as attempted

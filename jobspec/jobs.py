@@ -29,10 +29,15 @@ class EventTrigger:
 
 @dataclass(frozen=True, slots=True)
 class CronTrigger:
-    """Starts a job on a schedule, each tick up to `jitter` late."""
+    """Starts a job on a schedule, each tick up to `jitter` late.
+
+    `missed` says what becomes of ticks that came while no worker was there: none of them starts
+    the job, the latest does once, or all do.
+    """
 
     schedule: Schedule
     jitter: timedelta = timedelta(0)
+    missed: Literal["skip", "once", "all"] = "skip"
 
 
 Trigger = EventTrigger | CronTrigger

@@ -34,6 +34,7 @@ class Trigger:
     if_: Condition | None = None
     cron: str | None = None
     jitter: Duration | None = None
+    missed: Literal["skip", "once", "all"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 from jobspec.diagnostics import Related
 from jobspec.jobs import CronTrigger, EventTrigger, Trigger
@@ -14,6 +15,7 @@ from jobspec.spec.texts import condition, duration, schedule
 MOST_TRIGGERS = 10
 LONGEST_EVENT_NAME = 255
 LONGEST_JITTER = timedelta(minutes=5)
+_MISSED: tuple[Literal["skip", "once", "all"], ...] = ("skip", "once", "all")
 
 
 def triggers(fields: Fields) -> tuple[Trigger, ...]:
@@ -46,10 +48,11 @@ def _trigger(node: Node, findings: Findings) -> Trigger | None:
     only = condition(own, "if")
     cron = schedule(own, "cron")
     jitter = duration(own, "jitter", most=LONGEST_JITTER)
+    missed = own.choice("missed", _MISSED)
     _report_kind(own)
     if event:
         return EventTrigger(event, only)
-    return CronTrigger(cron, jitter or timedelta(0)) if cron else None
+    return CronTrigger(cron, jitter or timedelta(0), missed or "skip") if cron else None
 
 
 def _report_kind(own: Fields) -> None:
@@ -61,7 +64,7 @@ def _report_kind(own: Fields) -> None:
     elif "event" not in own and "cron" not in own:
         message = "a trigger needs an event or a cron schedule"
         own.findings.report("JS311", own.anchor, message, "add `event` or `cron`")
-    for field, other in (("if", "cron"), ("jitter", "event")):
+    for field, other in (("if", "cron"), ("jitter", "event"), ("missed", "event")):
         if field in own and other in own and not ("event" in own and "cron" in own):
             _report_stray(own, field, other)
 

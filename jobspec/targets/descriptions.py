@@ -45,6 +45,10 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
         "if": f"{_CONDITION}Events for which it says no start nothing.",
         "cron": "A schedule of five fields, such as `TZ=Europe/Rome 0 4 * * *`.",
         "jitter": "How late a tick may be, at random, up to five minutes.",
+        "missed": (
+            "What becomes of ticks that came while no worker was there: `skip` (none of them starts"
+            " the job), `once` (the latest does), or `all` (each does). Without it, `skip`."
+        ),
     },
     models.Idempotency: {
         "key": f"{_KEY}Events with the same text make one run.",

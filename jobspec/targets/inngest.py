@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from jobspec.backoff import Retry
-from jobspec.jobs import EventTrigger
+from jobspec.jobs import CronTrigger, EventTrigger
 from jobspec.targets import TargetError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         CompiledJob,
         CompiledJobs,
         Concurrency,
-        CronTrigger,
         Debounce,
         RateLimit,
         Singleton,
@@ -80,6 +79,9 @@ def _not_there(job: CompiledJob) -> Iterator[str]:
         yield f"`idempotency.window` of job `{job.id}`"
     if job.retry != Retry():
         yield f"`retry` of job `{job.id}`"
+    for number, trigger in enumerate(job.triggers):
+        if isinstance(trigger, CronTrigger) and trigger.missed != "skip":
+            yield f"`triggers[{number}].missed` of job `{job.id}`"
     if job.timeouts and job.timeouts.attempt:
         yield f"`timeouts.attempt` of job `{job.id}`"
 

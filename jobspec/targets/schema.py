@@ -198,7 +198,7 @@ _ACROSS_FIELDS: dict[type, Schema] = {
     },
     models.Trigger: {
         "oneOf": [
-            {"required": ["event"], "not": _any_required("cron", "jitter")},
+            {"required": ["event"], "not": _any_required("cron", "jitter", "missed")},
             {"required": ["cron"], "not": _any_required("event", "if")},
         ]
     },

@@ -120,10 +120,17 @@ def test_a_trigger_can_be_the_name_of_an_event_alone():
     assert compile(job(triggers=["b"]))["a"].triggers == (EventTrigger("b"),)
 
 
-def test_a_cron_trigger_has_a_schedule_and_a_jitter():
-    (trigger,) = compile(job(triggers=[{"cron": "0 3 * * *", "jitter": "30s"}]))["a"].triggers
-    assert trigger.schedule.text == "0 3 * * *"
-    assert trigger.jitter == timedelta(seconds=30)
+def test_a_cron_trigger_has_a_schedule_a_jitter_and_what_to_do_with_missed_ticks():
+    trigger = {"cron": "0 3 * * *", "jitter": "30s", "missed": "once"}
+    (compiled,) = compile(job(triggers=[trigger]))["a"].triggers
+    assert compiled.schedule.text == "0 3 * * *"
+    assert compiled.jitter == timedelta(seconds=30)
+    assert compiled.missed == "once"
+
+
+def test_missed_ticks_are_skipped_where_nothing_else_is_said():
+    (compiled,) = compile(job(triggers=[{"cron": "0 3 * * *"}]))["a"].triggers
+    assert compiled.missed == "skip"
 
 
 def test_files_directories_and_several_of_them_are_read_as_one(tmp_path):

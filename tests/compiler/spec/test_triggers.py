@@ -35,6 +35,8 @@ REFUSED = {
     ),
     "a condition beside a schedule": ([{"cron": "0 3 * * *", "if": "true"}], [("JS315", "if")]),
     "a jitter beside an event": ([{"event": "a", "jitter": "5s"}], [("JS315", "jitter")]),
+    "missed ticks of an event": ([{"event": "a", "missed": "all"}], [("JS315", "missed")]),
+    "missed ticks of no kind": ([{"cron": "0 3 * * *", "missed": "twice"}], [("JS304", "twice")]),
     "a jitter of more than five minutes": (
         [{"cron": "0 3 * * *", "jitter": "301s"}],
         [("JS305", "301s")],
@@ -60,6 +62,7 @@ def test_a_trigger_that_starts_nothing_is_found_at_its_place(triggers, expected)
         {"event": "x" * 255},
         {"event": "a", "if": "event.data.n > 5"},
         {"cron": "0 3 * * *", "jitter": "5m"},
+        {"cron": "0 3 * * *", "missed": "skip"},
         {"cron": "TZ=Europe/Berlin 30 4 * * *"},
     ],
 )

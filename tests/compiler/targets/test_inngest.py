@@ -191,6 +191,10 @@ def test_a_match_is_sent_as_the_condition_it_stands_for():
             {"idempotency": {"key": "event.data.a", "window": "while-active"}},
             "`idempotency.window` of job `email.send`",
         ),
+        (
+            {"triggers": ["a", {"cron": "5 4 * * *", "missed": "once"}]},
+            "`triggers[1].missed` of job `email.send`",
+        ),
         ({"retry": {"jitter": 0.1}}, "`retry` of job `email.send`"),
         ({"timeouts": {"attempt": "1s"}}, "`timeouts.attempt` of job `email.send`"),
         (

@@ -79,6 +79,7 @@ weird_floats = st.sampled_from(
 numbers = st.one_of(
     weird_floats,
     st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-1074, 1023).map(lambda power: 2.0**power),  # where rounding is lopsided
     st.integers(-(2**70), 2**70),
     st.integers(-1000, 10_000_000),
 )

@@ -7,6 +7,11 @@ each with what the reference answered. Nothing here is meant to be fast, or to r
 from __future__ import annotations
 
 import re
+from decimal import ROUND_CEILING as CEILING
+from decimal import ROUND_FLOOR as FLOOR
+from decimal import ROUND_HALF_EVEN as HALF_EVEN
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 TOKEN = re.compile(
@@ -176,8 +181,25 @@ def show_number(number: float) -> str:
     """Return Go's `%v`: the fewest digits that give the number back; a power from 1e+06 up."""
     if number in (float("inf"), float("-inf")):
         return "+Inf" if number > 0 else "-Inf"
-    digits = next(n for n in range(17) if float(f"{number:.{n}e}") == number)
-    mantissa, power = f"{number:.{digits}e}".split("e")
-    if -4 <= int(power) < 6:
-        return f"{number:.{max(digits - int(power), 0)}f}"
-    return f"{mantissa}e{power}"
+    if number == 0:
+        return "-0" if str(number).startswith("-") else "0"
+    digits = fewest_digits(number)
+    if -4 <= digits.adjusted() < 6:
+        return f"{digits:f}"
+    mantissa, power = f"{digits:e}".split("e")
+    return f"{mantissa}e{power[0]}{power[1:]:0>2}"
+
+
+def fewest_digits(number: float) -> Decimal:
+    """Return the nearest of the shortest decimals that give the number back.
+
+    It is not always the number rounded to that length: below a power of two the next number is
+    closer than above it, so 2^-24 is 5.960464477539063e-08, though it ends in ...0625.
+    """
+    exact = Decimal(number)
+    for length in range(1, 18):
+        roundings = [Context(length, way).plus(exact) for way in (HALF_EVEN, FLOOR, CEILING)]
+        found = [rounded for rounded in roundings if float(rounded) == number]
+        if found:
+            return min(found, key=lambda decimal: abs(Fraction(decimal) - Fraction(number)))
+    raise AssertionError(number)

@@ -108,6 +108,7 @@ def test_escapes_count_only_where_vars_and_a_dot_are_mentioned():
         (1234567.5, "1.2345675e+06"),
         (-100000.0, "-100000"),
         (5e-324, "5e-324"),
+        (2.0**-24, "5.960464477539063e-08"),
     ],
 )
 def test_a_number_prints_as_go_s_float64(number, text):

@@ -99,7 +99,11 @@ def _is_python(hint: object) -> bool:
 
 
 def _any_of(found: Sequence[Schema]) -> Schema:
-    """Return the schema of one of several, in an order of ours: that of a union may change."""
+    """Return the schema of one of several.
+
+    In an order of ours, since that of a union may change, and editors explain a value that fits
+    none of them by the first.
+    """
     if len(found) == 1:
         return found[0]
     return {"anyOf": sorted(found, key=lambda one: _ORDER.index(one.get("type", "enum")))}
@@ -153,7 +157,7 @@ def _never_beside(name: str, others: Sequence[str]) -> list[Schema]:
     ]
 
 
-_ORDER = ("enum", "string", "integer", "number", "object", "array", "null")
+_ORDER = ("object", "array", "string", "enum", "integer", "number", "null")
 _TYPES_OF_LIMITS = {
     "minimum": ("integer", "number"),
     "maximum": ("integer", "number"),
@@ -168,6 +172,7 @@ def _any_required(*names: str) -> Schema:
     return {"anyOf": [{"required": [name]} for name in names]}
 
 
+_EXPECTED_WINDOW = "expected forever, while-active, or a length of time such as 24h"
 _JITTER = {"minimum": 0, "maximum": 1}
 _FACTOR = {"minimum": 1, "maximum": MOST_GROWTH}
 _LIMITS: dict[type, dict[str, Schema]] = {
@@ -178,6 +183,7 @@ _LIMITS: dict[type, dict[str, Schema]] = {
         "concurrency": {"minimum": 0, "maxItems": MOST_CONCURRENCY_LIMITS},
         "cancelOn": {"maxItems": MOST_CANCELLATIONS},
     },
+    models.Idempotency: {"window": {"patternErrorMessage": _EXPECTED_WINDOW}},
     models.Trigger: {"event": {"maxLength": LONGEST_EVENT_NAME}},
     models.RateLimit: {"limit": {"minimum": 1}},
     models.Throttle: {"limit": {"minimum": 1}, "burst": {"minimum": 0}},

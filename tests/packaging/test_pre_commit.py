@@ -33,4 +33,4 @@ def test_the_hook_checks_the_folder_it_names(hook, spec, code):
 
 def test_the_hook_looks_at_all_specs_and_is_not_given_the_changed_ones(hook):
     assert hook["pass_filenames"] is False
-    assert (hook["language"], hook["id"]) == ("python", "jobspec")
+    assert (hook["language"], hook["id"]) == ("python", "jobspec-check")

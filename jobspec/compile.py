@@ -6,7 +6,7 @@ import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jobspec.diagnostics import CompileError, Diagnostic, Severity, in_order
 from jobspec.ignores import without_ignored
@@ -32,6 +32,17 @@ if TYPE_CHECKING:
 
 Spec = str | Path | Source | Job
 """A path of a file or directory, a text, a text with a name, or a declared job."""
+
+
+Item = TypeVar("Item")
+
+
+class Watch(Protocol):
+    """Something that looks on while items are worked through."""
+
+    def __call__(self, items: Sequence[Item], /) -> Iterable[Item]:
+        """Yield the items in their order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +120,21 @@ def _collector_paused() -> Generator[None, None, None]:
 
 @_collector_paused()
 def examine(
-    specs: Spec | Iterable[Spec], *, import_: bool = False, found: FoundSettings | None = None
+    specs: Spec | Iterable[Spec],
+    *,
+    import_: bool = False,
+    found: FoundSettings | None = None,
+    watch: Watch = iter,
 ) -> Examined:
     """Return the jobs of specs together with what is wrong with them.
 
-    `found` are the settings that count, by default those of the project.
+    `found` are the settings that count, by default those of the project. `watch` is given the texts
+    before they are read, and yields each when its turn has come.
     """
     found = find_settings() if found is None else found
     findings = Findings(found.findings)
     texts = tuple(_texts(_several(specs), findings))
-    read = _without_schemas([_read(text, imports=import_) for text in texts])
+    read = _without_schemas([_read(text, imports=import_) for text in watch(texts)])
     findings += [fault for one in read for fault in one.findings]
     jobs = [_settled(job, found.settings) for one in read for job in one.file.jobs]
     events = [event for one in read for event in one.file.events]

@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from jobspec import report
+from jobspec.cli.progress import watched
 from jobspec.cli.shared import PATHS, counted, specs_of
 from jobspec.compile import Examined, examine
 from jobspec.diagnostics import Severity
@@ -44,7 +45,7 @@ def command(
     Exits with 1 if anything is wrong, also if there is no job at all.
     """
     found = _with_flags(find_settings(), _patterns(select), _patterns(ignore))
-    examined = examine(specs_of(paths, found), import_=import_, found=found)
+    examined = examine(specs_of(paths, found), import_=import_, found=found, watch=watched)
     click.echo(_rendered(examined, format_), nl=False)
     click.echo(_summary(examined), err=format_ not in FOR_PEOPLE)
     failing = examined.findings if strict else _errors(examined)

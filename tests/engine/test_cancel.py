@@ -1,4 +1,4 @@
-"""Runs that are asked to end: waiting ones end at once, running ones when their worker hears of it."""
+"""Runs that are asked to end: those that wait at once, others when their worker hears of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from enginekit import (
     until_async,
     working,
 )
-from jobspec_engine import AsyncClient, Cancelled, Client
+from jobspec_engine import AsyncClient, Cancelled, Client, Event
 from jobspec_engine.dispatch import digest
 from jobspec_engine.rows import Completion, Failure, Held
 from jobspec_engine.statements import fetch
@@ -161,7 +161,7 @@ class OnCancel:
         self.entered = asyncio.Event()
         self.then = then
 
-    async def __call__(self, context):
+    async def __call__(self, _):
         self.entered.set()
         try:
             await asyncio.Event().wait()
@@ -341,6 +341,32 @@ def test_a_key_that_joins_a_run_while_it_is_being_cancelled_is_freed_too(dsn, co
             assert send(client, key=key, burst=key).outcome == "enqueued"
 
 
+def test_a_cancellation_and_a_send_that_holds_the_key_and_wants_the_run_do_not_deadlock(
+    dsn, connection
+):
+    """Stopped between the two by a lock on another run, which it takes before this one."""
+    before, after = sorted(("a", "b"), key=digest)
+    with Client(job(**BOTH), dsn) as client, psycopg.connect(dsn) as stopping:
+        other = send(client, key="other", burst=before).run_id
+        run = send(client, key="k", burst=after).run_id
+        stopping.execute("select from jobspec.job_queue where id = %s for update", [other])
+        batch = [("k", after), ("k2", before), ("k3", after)]
+        events = [Event("event", {"key": key, "burst": burst}) for key, burst in batch]
+
+        def cancel():
+            until(lambda: blocked(connection, 1), "the wait of the send")
+            return client.cancel(run)
+
+        def go_on():
+            until(lambda: blocked(connection, 2), "the wait of the cancellation")
+            stopping.commit()
+
+        sent, cancelled, gone_on = together(partial(client.send_many, events), cancel, go_on)
+    assert gone_on is None
+    assert cancelled == Cancelled(run, "cancelled")
+    assert [one.jobs[0].outcome for one in sent] == ["duplicate", "coalesced", "coalesced"]
+
+
 def test_sends_and_cancellations_of_the_same_keys_and_runs_do_not_deadlock(dsn, connection):
     with Client(job(**BOTH), dsn, max_connections=16) as client:
         for n in range(ROUNDS):
@@ -352,7 +378,7 @@ def test_sends_and_cancellations_of_the_same_keys_and_runs_do_not_deadlock(dsn, 
 
 
 def test_the_end_of_runs_and_a_send_of_their_keys_do_not_deadlock(active, dsn, connection):
-    """Keys are locked in the order of their digests by everybody, in whatever order the runs are."""
+    """Everybody locks keys in the order of their digests, in whatever order the runs are."""
     low, high = sorted(("a", "b"), key=digest)
     token = uuid4()
     for key in (high, low):

@@ -34,7 +34,7 @@ class Raises:
     def __init__(self, *errors):
         self.errors = list(errors)
 
-    async def __call__(self, context):
+    async def __call__(self, _):
         raise self.errors.pop(0)
 
 
@@ -155,9 +155,10 @@ def test_a_time_that_can_not_be_kept_is_refused_where_it_is_raised(after):
         RetryAfter(after)
 
 
-@pytest.mark.parametrize(
-    "after", [timedelta(0), 366 * DAY, datetime.min.replace(tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)]
-)  # fmt: skip
+LONG_AGO, FAR_OFF = datetime.min.replace(tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("after", [timedelta(0), 366 * DAY, LONG_AGO, FAR_OFF])
 async def test_a_worker_survives_every_time_that_can_be_raised(dsn, connection, after):
     await run_once(dsn, *[RetryAfter(after)] * 9, retries=1)
     assert run_of(connection).state in ("pending", "failed")

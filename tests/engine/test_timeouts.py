@@ -24,7 +24,7 @@ class Counts:
         self.entries = 0
         self.failures = failures
 
-    async def __call__(self, context):
+    async def __call__(self, _):
         self.entries += 1
         if self.entries <= self.failures:
             raise ValueError("no")

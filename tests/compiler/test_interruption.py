@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-
-import pytest
+from contextlib import redirect_stderr
 
 from jobspec.cli import progress
 
@@ -32,28 +31,23 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """Standard error as a terminal on which the work of a test counts as long."""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+def shown(monkeypatch, *, patience=0.0, terminal=True):
+    """What work shows on standard error. It counts as long once `patience` seconds have passed."""
     monkeypatch.setenv("TERM", "xterm")
-    return terminal
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    stream = Terminal() if terminal else io.StringIO()
+    with redirect_stderr(stream):
+        assert list(progress.watched(range(5))) == list(range(5))
+    return stream.getvalue()
 
 
-def test_long_work_shows_how_far_it_is_on_a_terminal(shown):
-    assert list(progress.watched(range(5))) == list(range(5))
-    assert "checking" in shown.getvalue()
+def test_long_work_shows_how_far_it_is_on_a_terminal(monkeypatch):
+    assert "checking" in shown(monkeypatch)
 
 
-def test_short_work_shows_nothing(shown, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 3600.0)
-    assert list(progress.watched(range(5))) == list(range(5))
-    assert shown.getvalue() == ""
+def test_short_work_shows_nothing(monkeypatch):
+    assert shown(monkeypatch, patience=3600.0) == ""
 
 
-def test_nothing_is_shown_where_there_is_no_terminal(shown, monkeypatch):
-    monkeypatch.setattr(Terminal, "isatty", lambda _: False)
-    assert list(progress.watched(range(5))) == list(range(5))
-    assert shown.getvalue() == ""
+def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch):
+    assert shown(monkeypatch, terminal=False) == ""

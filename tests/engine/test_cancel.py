@@ -96,7 +96,8 @@ def test_a_run_that_does_not_exist_is_unknown(client):
 async def test_a_running_handler_is_cancelled_by_a_wake_up(dsn, connection):
     gate = Gate()
     compiled = job(handler=gate)
-    async with AsyncClient(compiled, dsn) as client, working(compiled, dsn, name="w"):
+    long = timedelta(hours=1)  # no heartbeat comes in time to tell
+    async with AsyncClient(compiled, dsn) as client, working(compiled, dsn, name="w", lease=long):
         (sent,) = (await client.send("event", {})).jobs
         await gate.next()
         assert (await client.cancel(sent.run_id)).outcome == "requested"

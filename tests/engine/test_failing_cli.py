@@ -1,0 +1,285 @@
+"""The commands about runs that fail: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from enginekit import claim, run_of
+from enginekit import runs as all_runs
+from jobspec.cli import main
+from jobspec_engine.replay import REASONS
+
+JOBS = """
+jobs:
+  - id: pay
+    triggers: [{event: pay}]
+    handler: pay:pay
+    idempotency: event.data.a + event.data.b
+    retries: 1
+    retry: {policy: fixed, delay: 1ms}
+"""
+HANDLERS = """
+async def pay(context):
+    if context.event.data.get("fine"):
+        return "paid"
+    raise ValueError("no money\\non the account")
+"""
+FAILING = '{"a": "x", "card": "1234"}'
+BROKEN = '{"a": true, "b": true}'
+
+
+@pytest.fixture
+def run(tmp_path, dsn, monkeypatch):
+    """Runs a command on this test's database."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("JOBSPEC_DSN", dsn)
+    (tmp_path / "jobs.yaml").write_text(JOBS, encoding="utf-8")
+    (tmp_path / "pay.py").write_text(HANDLERS, encoding="utf-8")
+
+    def command(*arguments, **options):
+        return CliRunner().invoke(main, list(arguments), prog_name="jobspec", **options)
+
+    yield command
+    sys.modules.pop("pay", None)
+
+
+@pytest.fixture
+def send(run, connection):
+    """Sends an event, and returns its run's number."""
+
+    def sent(data=FAILING):
+        assert run("send", "pay", data, "--jobs", "jobs.yaml").exit_code == 0
+        return str(all_runs(connection)[-1].id)
+
+    return sent
+
+
+@pytest.fixture
+def dead(run, send, connection):
+    """The number of a run that used up its attempts."""
+    number = send()
+    while all_runs(connection)[-1].state == "pending":
+        assert run("worker", "jobs.yaml", "--until-idle").exit_code == 0
+    return number
+
+
+def rows(result):
+    """The rows of a table, without its headings, as lists of words."""
+    return [line.split() for line in result.stdout.splitlines()[1:]]
+
+
+# --- run
+
+
+def test_a_run_is_shown_with_its_history_and_its_last_traceback(run, dead):
+    result = run("run", dead)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["run_id", dead]
+    assert "state                failed" in lines
+    assert "reason               attempts-used" in lines
+    assert 'event_data           {"a": "x", "card": "1234"}' in lines
+    headings = next(at for at, line in enumerate(lines) if line.startswith("attempt  worker"))
+    first, second = lines[headings + 1 : headings + 3]
+    assert (first.split()[0], second.split()[0]) == ("1", "2")
+    assert first.endswith("ValueError: no money")
+    assert result.stdout.count('raise ValueError("no money\\non the account")') == 1
+    assert lines[-1] == "on the account"
+
+
+def test_a_run_is_told_as_json(run, dead):
+    told = json.loads(run("run", dead, "--json").stdout)
+    assert (told["run_id"], told["state"], told["attempt"]) == (int(dead), "failed", 2)
+    assert told["event_data"] == {"a": "x", "card": "1234"}
+    assert [one["attempt"] for one in told["history"]] == [1, 2]
+    assert "Traceback" in told["history"][0]["traceback"]
+
+
+def test_a_run_without_a_history_is_shown_too(run, send):
+    lines = run("run", send()).stdout.splitlines()
+    assert "state                pending" in lines
+    assert not any(line.startswith("attempt  worker") for line in lines)
+
+
+def test_a_run_that_does_not_exist_is_a_failure(run):
+    result = run("run", "404")
+    assert (result.exit_code, result.stderr) == (1, "Error: there is no run 404\n")
+
+
+# --- dead-letters
+
+
+def test_dead_letters_are_listed_with_why_the_latest_first(run, dead, send):
+    broken = send(BROKEN)
+    result = run("dead-letters")
+    assert result.exit_code == 0
+    first, second = rows(result)
+    assert (first[:2], second[:2]) == ([broken, "pay"], [dead, "pay"])
+    assert "key-error" in first
+    assert "attempts-used" in second
+    assert result.stdout.splitlines()[2].rstrip().endswith("ValueError: no money")
+
+
+def test_dead_letters_are_told_with_data_error_traceback_and_history(run, dead):
+    (letter,) = json.loads(run("dead-letters", "--json").stdout)
+    assert (letter["run_id"], letter["reason"]) == (int(dead), "attempts-used")
+    assert letter["event_data"] == {"a": "x", "card": "1234"}
+    assert letter["message"] == "ValueError: no money\non the account"
+    assert [entry["error"] for entry in letter["history"]] == [letter["message"]] * 2
+    assert all("Traceback" in entry["traceback"] for entry in letter["history"])
+
+
+def test_dead_letters_are_picked_by_job_reason_and_time(run, dead, send):
+    broken = send(BROKEN)
+
+    def picked(*options):
+        return [row[0] for row in rows(run("dead-letters", *options))]
+
+    assert picked("--reason", "key-error") == [broken]
+    assert picked("--reason", "attempts-used") == [dead]
+    assert picked("--job", "pay", "--since", "1h") == [broken, dead]
+    assert picked("--limit", "1") == [broken]
+    for options in (("--job", "other"), ("--since", "2100-01-01T00:00:00+00:00")):
+        assert run("dead-letters", *options).stdout == "no dead letters\n"
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2", "2 h"])
+def test_a_time_that_is_none_is_misuse(run, since):
+    result = run("dead-letters", "--since", since)
+    assert result.exit_code == 2
+    assert "write `2h`, `7d` or a time" in result.stderr
+
+
+# --- cancel
+
+
+def test_runs_are_cancelled_by_their_numbers(run, send, connection):
+    first, second = send('{"a": 1}'), send('{"a": 2}')
+    result = run("cancel", first, second)
+    assert result.exit_code == 0
+    assert rows(result) == [[first, "cancelled"], [second, "cancelled"]]
+    assert {one.state for one in all_runs(connection)} == {"cancelled"}
+
+
+def test_a_running_run_is_requested_to_end(run, send, connection):
+    number = send()
+    claim(connection, "pay")
+    told = json.loads(run("cancel", number, "--json").stdout)
+    assert told == [{"run_id": int(number), "outcome": "requested"}]
+
+
+def test_runs_are_cancelled_by_their_keys(run, send):
+    number = send()
+    assert rows(run("cancel", "--job", "pay", "--idempotency-key", "x")) == [[number, "cancelled"]]
+    again = run("cancel", "--job", "pay", "--job-key", "x")
+    assert (again.exit_code, again.stdout) == (0, "no runs go by this key\n")
+
+
+def test_a_run_that_nobody_knows_makes_the_exit_code_one(run, send):
+    number = send()
+    result = run("cancel", number, "404")
+    assert result.exit_code == 1
+    assert rows(result) == [[number, "cancelled"], ["404", "unknown"]]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--job", "pay"],
+        ["--job-key", "x"],
+        ["1", "--job", "pay", "--job-key", "x"],
+        ["--job", "pay", "--job-key", "x", "--idempotency-key", "x"],
+    ],
+)
+def test_to_cancel_needs_either_numbers_or_one_key_of_a_job(run, arguments):
+    result = run("cancel", *arguments)
+    assert result.exit_code == 2
+    assert "name runs, or --job with --idempotency-key or --job-key" in result.stderr
+
+
+# --- replay
+
+
+def test_a_dead_run_is_replayed_and_replaying_again_tells_its_replay(run, dead, connection):
+    first = run("replay", dead, "--jobs", "jobs.yaml")
+    assert first.exit_code == 0
+    new = str(all_runs(connection)[-1].id)
+    row, summary = rows(first)
+    assert (row[:3], summary) == ([dead, "enqueued", new], ["1", "enqueued"])
+    again = run("replay", dead, "--jobs", "jobs.yaml", "--json")
+    assert again.exit_code == 0
+    (told,) = json.loads(again.stdout)
+    assert (told["outcome"], told["replayed_as"]) == ("duplicate", int(new))
+
+
+def test_a_run_is_replayed_with_data_from_a_file(run, dead, connection, tmp_path):
+    (tmp_path / "fine.json").write_text('{"fine": true}', encoding="utf-8")
+    run("replay", dead, "--jobs", "jobs.yaml", "--data", "fine.json")
+    run("worker", "jobs.yaml", "--until-idle")
+    assert (all_runs(connection)[-1].state, all_runs(connection)[-1].result) == (
+        "completed",
+        "paid",
+    )
+
+
+def test_dead_letters_are_replayed_by_reason_and_what_is_broken_yet_is_told(run, dead, send):
+    broken = send(BROKEN)
+    result = run("replay", "--reason", "key-error", "--jobs", "jobs.yaml")
+    assert result.exit_code == 1
+    assert rows(result)[0][:2] == [broken, "unresolved"]
+    assert "adds values that can't be added" in result.stdout
+    edited = run("replay", "--job", "pay", "--jobs", "jobs.yaml", "--data", "-", input='{"a": 1}')
+    assert [row[:2] for row in rows(edited)[:2]] == [[dead, "enqueued"], [broken, "enqueued"]]
+
+
+def test_a_rate_spaces_the_replays(run, dead, send, connection):
+    send(BROKEN)
+    rate = ("--rate", "6/m", "--data", "-")
+    run("replay", "--since", "1d", "--jobs", "jobs.yaml", *rate, input='{"a": 1}')
+    *_, first, second = all_runs(connection)
+    assert 9.9 < (second.run_at - first.run_at).total_seconds() < 10.1
+
+
+def test_a_dry_run_says_what_would_be_and_does_nothing(run, dead, connection):
+    result = run("replay", dead, "--jobs", "jobs.yaml", "--dry-run")
+    assert rows(result)[0] == [dead, "enqueued"]
+    assert run_of(connection).replayed_as is None
+
+
+def test_where_nothing_is_dead_nothing_is_replayed(run):
+    result = run("replay", "--job", "pay", "--jobs", "jobs.yaml")
+    assert (result.exit_code, result.stdout) == (0, "no dead letters to replay\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "name runs, or say which by --job, --reason or --since"),
+        (["1", "--job", "pay"], "name runs, or say which by --job, --reason or --since"),
+        (["1", "--rate", "fast"], "write a number and a unit, such as `10/s`"),
+        (["1", "--rate", "0/s"], "write a number and a unit, such as `10/s`"),
+        (["1", "--data", "-"], "--data is not JSON"),
+        (["1", "--reason", "none"], "'none' is not one of"),
+    ],
+)
+def test_misuse_of_a_replay_is_told(run, arguments, problem):
+    result = run("replay", *arguments, "--jobs", "jobs.yaml", input="{")
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+def test_data_that_is_no_object_is_misuse(run):
+    result = run("replay", "1", "--jobs", "jobs.yaml", "--data", "-", input="[1]")
+    assert result.exit_code == 2
+    assert "--data must be a JSON object" in result.stderr
+
+
+def test_every_reason_can_be_asked_for(run):
+    for reason in REASONS:
+        assert run("dead-letters", "--reason", reason).exit_code == 0

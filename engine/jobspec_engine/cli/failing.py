@@ -195,7 +195,11 @@ def cancel_command(
 @_job
 @_reason
 @_since
-@click.option("--data", type=click.File(encoding="utf-8"), help="Send this JSON object instead.")
+@click.option(
+    "--data",
+    type=click.File(encoding="utf-8"),
+    help="A file with the JSON object to send instead, or -.",
+)
 @click.option("--rate", type=_Rate(), help="How many become due in a time, such as `10/s`.")
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed, and send nothing.")
 @database_options

@@ -115,7 +115,8 @@ def _kind(hint: Any) -> Schema:
         return _object(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return {"enum": list(arguments)}
+        # `typing` keeps one union for literals that differ in their order: whichever came first.
+        return {"enum": sorted(arguments)}
     if origin is Sequence:
         return {"type": "array", "items": _value(arguments[0])}
     if origin is Mapping:

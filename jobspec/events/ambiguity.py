@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobspec.events.lookup import DeadEnd, Found
 from jobspec.events.patterns import can_contain
 from jobspec.events.shapes import UNKNOWN, Boolean, Null, Number, Shape, String
-from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.lint import joints, no_separator
 from jobspec.keys.terms import Field, Term
 from jobspec.source import Span

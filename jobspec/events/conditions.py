@@ -11,7 +11,7 @@ from jobspec.source import Span
 if TYPE_CHECKING:
     from jobspec.cel import Path
     from jobspec.events.keys import Event
-    from jobspec.keys.faults import Fault
+    from jobspec.keys.fault import Fault
 
 PARTS = ("id", "name", "data", "ts", "user", "v")
 """What an event consists of (conditions.jsonl)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobspec.events.lookup import DeadEnd, kinds
-from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.fault import Fault, quoted
 from jobspec.phrases import joined
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from jobspec.events.shapes import (
     String,
     Unknown,
 )
-from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.terms import Field, Term
 from jobspec.phrases import joined
 from jobspec.source import Span

@@ -26,7 +26,7 @@ from jobspec.events.shapes import (
     union,
     without_details,
 )
-from jobspec.keys.faults import quoted
+from jobspec.keys.fault import quoted
 
 Place = tuple[str | int, ...]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from jobspec.keys.fault import SHOWN_LENGTH, Fault, quoted
 from jobspec.source import Span
 
 if TYPE_CHECKING:
     from jobspec.keys.scan import Token
-
-_SHOWN_LENGTH = 40
 
 _ESCAPES = re.compile(
     r"""\\(?:(?P<legal>[abfnrtv"'`?\\]|[xX][0-9A-Fa-f]{2}|[0-3][0-7]{2}
@@ -20,22 +19,6 @@ _ESCAPES = re.compile(
     re.VERBOSE,
 )
 _SURROGATES = re.compile("[\ud800-\udfff]+")
-
-
-class Fault(NamedTuple):
-    """One thing wrong. `message` says what; `advice` says what to write instead."""
-
-    code: str
-    message: str
-    span: Span
-    advice: str
-
-
-def quoted(text: str) -> str:
-    """Return a piece of a key as messages show it: on one line, not too long, printable."""
-    shown = text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
-    shown = "".join(char if char.isprintable() else f"U+{ord(char):04X}" for char in shown)
-    return f"`{shown}`"
 
 
 def empty(text: str) -> Fault:
@@ -134,7 +117,7 @@ def _advice_root(names: list[Token]) -> str:
 
 def _path(names: list[str]) -> str:
     shown = ".".join(("event", *names))
-    return shown if len(shown) <= _SHOWN_LENGTH else "event.data.<path>"
+    return shown if len(shown) <= SHOWN_LENGTH else "event.data.<path>"
 
 
 def _resembles(word: str, name: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.syntax import processes_escapes
 from jobspec.keys.terms import Field, Literal
 from jobspec.source import Span

@@ -16,7 +16,7 @@ from jobspec.source import Span
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobspec.keys.faults import Fault
+    from jobspec.keys.fault import Fault
 
 MOST_FAULTS = 100
 """A text with more faults than this is no key that somebody got wrong."""

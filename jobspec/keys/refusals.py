@@ -6,7 +6,7 @@ The grammar alone decides what a key template is; this only explains its refusal
 from __future__ import annotations
 
 from jobspec.diagnostics import RULES, Diagnostic
-from jobspec.keys.faults import Fault
+from jobspec.keys.fault import Fault
 from jobspec.keys.reader import find_faults
 from jobspec.source import Source, Span
 

@@ -35,7 +35,6 @@ from jobspec.load.nodes import (
     SequenceNode,
 )
 from jobspec.load.yaml_events import events, index_of
-from jobspec.load.yaml_faults import describe
 from jobspec.source import Source, Span
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def read_yaml(source: Source) -> Loaded:
     except UnreadableError as stop:
         composer.diagnostics.append(stop.diagnostic)
     except MarkedYAMLError as problem:
+        from jobspec.load.yaml_faults import describe  # noqa: PLC0415  few files are no YAML
+
         composer.diagnostics.append(describe(problem, source))
     return Loaded(node, source, tuple(composer.diagnostics))
 

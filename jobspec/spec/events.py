@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobspec.imports import NotImportedError
-from jobspec.keys.faults import quoted
+from jobspec.keys.fault import quoted
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode, load, read_sources
 from jobspec.source import Source
 from jobspec.spec import models

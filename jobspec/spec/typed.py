@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec.diagnostics import Related
 from jobspec.jobs import EventTrigger
-from jobspec.keys.faults import Fault, quoted
+from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.lint import lint, unseparated
 from jobspec.source import Span
 from jobspec.spec.places import PlacedCondition, event_names, placed_conditions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _LONGEST_WAIT = timedelta(days=366)
 
@@ -34,20 +34,31 @@ class NonRetriable(Exception):  # noqa: N818  what a handler says by it
 class RetryAfter(Exception):  # noqa: N818  what a handler says by it
     """Raised by a handler to be tried again at a time of its own choice.
 
-    `after` is how long from now, up to a year, or an aware datetime. It uses up an attempt as any
-    failure does: when that was the last one, the run ends.
+    `after` is how long from now, or an aware datetime, at most a year off. It uses up an attempt as
+    any failure does: when that was the last one, the run ends.
 
-    Raises `ValueError` for a time that is in no zone, or too far off.
+    Raises `ValueError` for what is no time, is in no zone, or too far off.
     """
 
     def __init__(self, after: timedelta | datetime, message: str = "") -> None:
-        if isinstance(after, datetime):
-            if after.utcoffset() is None:
-                raise ValueError("RetryAfter needs an aware datetime: give it a time zone")
-        elif not timedelta(0) <= after <= _LONGEST_WAIT:
-            raise ValueError("RetryAfter needs a time from nothing to a year")
         super().__init__(message or f"after {after}")
-        self.after = after
+        self.after = checked_wait(after)
+
+
+def checked_wait(after: object) -> timedelta | datetime:
+    """Return what `RetryAfter` was given, a datetime in UTC. Raises `ValueError`, as that tells."""
+    if isinstance(after, datetime):
+        if after.utcoffset() is None:
+            raise ValueError("RetryAfter needs an aware datetime: give it a time zone")
+        try:
+            return after.astimezone(UTC)
+        except OverflowError:
+            raise ValueError("RetryAfter needs a datetime of the years 1 to 9999 in UTC") from None
+    if not isinstance(after, timedelta):
+        raise ValueError(f"RetryAfter needs a timedelta or a datetime, not {type(after).__name__}")  # noqa: TRY004
+    if not timedelta(0) <= after <= _LONGEST_WAIT:
+        raise ValueError("RetryAfter needs a time from nothing to a year")
+    return after
 
 
 class ReplayError(EngineError, ValueError):

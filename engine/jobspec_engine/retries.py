@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec_engine.errors import HandlerError, NonRetriable, ResultError, RetryAfter
+from jobspec_engine.errors import HandlerError, NonRetriable, ResultError, RetryAfter, checked_wait
 from jobspec_engine.imports import import_named
 from jobspec_engine.limits import OverdueError
 
@@ -53,9 +53,8 @@ class Retries:
             return Verdict("not-retriable")
         if attempt >= max_attempts:
             return Verdict("attempts-used")
-        if isinstance(error, RetryAfter):
-            return _stated(error.after)
-        return Verdict("attempts-used", delay=wait * _drawn(backoff.jitter))
+        stated = _stated(error) if isinstance(error, RetryAfter) else None
+        return stated or Verdict("attempts-used", delay=wait * _drawn(backoff.jitter))
 
     def _of(self, error: BaseException) -> Backoff:
         """Return the backoff of the first class that the error belongs to."""
@@ -70,7 +69,12 @@ def _error_class(name: str) -> type[BaseException]:
     raise HandlerError(f"error `{name}` of its `retry` is not a class of errors")
 
 
-def _stated(after: timedelta | datetime) -> Verdict:
+def _stated(error: RetryAfter) -> Verdict | None:
+    """Return the verdict of the handler's own. None where a class below has made it no time."""
+    try:
+        after = checked_wait(getattr(error, "after", None))
+    except ValueError:
+        return None
     if isinstance(after, datetime):
         return Verdict("attempts-used", at=after)
     return Verdict("attempts-used", delay=after)

@@ -33,7 +33,7 @@ from jobspec_engine.rows import Completion, Failure, Held
 from jobspec_engine.statements import fetch
 
 ROUNDS = 100
-LEASE = timedelta(milliseconds=600)
+LEASE = timedelta(milliseconds=1500)
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
 BOTH = {**WHILE_ACTIVE, "debounce": {"period": "1m", "key": "event.data.burst"}}
 

@@ -102,6 +102,7 @@ async def test_many_who_replay_the_same_run_at_once_replay_it_once(dsn, connecti
         told = together(*[partial(client.replay_many, order) for order in (dead, dead[::-1]) * 8])
     outcomes = [one.outcome for replayed in told for one in replayed]
     assert sorted(outcomes) == ["duplicate"] * 45 + ["enqueued"] * 3
+    assert len({(one.run_id, one.replayed_as) for replayed in told for one in replayed}) == 3
     assert len(runs(connection)) == 6
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -13,6 +13,7 @@ from jobspec_engine.errors import HandlerError
 from jobspec_engine.handlers import load_handlers
 
 SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
@@ -149,19 +150,49 @@ async def test_retry_after_uses_up_the_attempts_like_any_failure(dsn, connection
     assert [dead.reason for dead in dead_letters(connection)] == ["attempts-used"]
 
 
-@pytest.mark.parametrize("after", [-SECOND, 367 * DAY, datetime(2026, 1, 1)])  # noqa: DTZ001
+@pytest.mark.parametrize(
+    "after",
+    [
+        -SECOND,
+        367 * DAY,
+        30,
+        None,
+        datetime(2026, 1, 1),  # noqa: DTZ001
+        datetime.min.replace(tzinfo=timezone(HOUR)),
+        datetime.max.replace(tzinfo=timezone(-HOUR)),
+    ],
+)
 def test_a_time_that_can_not_be_kept_is_refused_where_it_is_raised(after):
     with pytest.raises(ValueError, match="RetryAfter needs"):
         RetryAfter(after)
 
 
-LONG_AGO, FAR_OFF = datetime.min.replace(tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("after", [timedelta(0), 366 * DAY, LONG_AGO, FAR_OFF])
-async def test_a_worker_survives_every_time_that_can_be_raised(dsn, connection, after):
+@pytest.mark.parametrize(
+    ("after", "wait"),
+    [
+        (366 * DAY, 366 * DAY),
+        (datetime(9999, 12, 31, tzinfo=timezone(23 * HOUR)), 366 * DAY),
+        (datetime(1, 1, 2, tzinfo=timezone(23 * HOUR)), timedelta(0)),
+    ],
+)
+async def test_a_time_that_is_too_far_off_is_cut(dsn, clock, connection, after, wait):
     await run_once(dsn, *[RetryAfter(after)] * 9, retries=1)
-    assert run_of(connection).state in ("pending", "failed")
+    run = run_of(connection)
+    assert run.run_at == clock.now() + wait
+    assert run.state == ("pending" if wait else "failed")
+
+
+class NoTime(RetryAfter):
+    """A class below that says no time, or none that is one."""
+
+    def __init__(self, **said):
+        vars(self).update(said)
+
+
+@pytest.mark.parametrize("said", [{}, {"after": 30}, {"after": -SECOND}])
+async def test_a_retry_after_that_says_no_time_goes_by_the_policy(dsn, clock, connection, said):
+    await run_once(dsn, NoTime(**said), retry={"policy": "fixed", "delay": "5s"})
+    assert waits(connection, clock) == 5 * SECOND
 
 
 @pytest.mark.parametrize(

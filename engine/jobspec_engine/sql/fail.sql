@@ -28,7 +28,13 @@ with failed as (
         lease_token = null,
         lease_until = null
     from (
-        select *, coalesce(retry_at, {schema}.now() + delay) as next_at
+        select
+            *,
+            case
+                when retry_at is null then {schema}.now() + delay
+                -- A handler may name any time, also one that no client can read.
+                else least(greatest(retry_at, {schema}.now()), {schema}.now() + interval '366 days')
+            end as next_at
         from unnest(
             %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
             %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],

@@ -15,7 +15,8 @@ from jobspec.spec.texts import condition, duration, schedule
 MOST_TRIGGERS = 10
 LONGEST_EVENT_NAME = 255
 LONGEST_JITTER = timedelta(minutes=5)
-_MISSED: tuple[Literal["skip", "once", "all"], ...] = ("skip", "once", "all")
+Missed = Literal["skip", "once", "all"]
+_MISSED: tuple[Missed, ...] = ("skip", "once", "all")
 
 
 def triggers(fields: Fields) -> tuple[Trigger, ...]:
@@ -48,7 +49,7 @@ def _trigger(node: Node, findings: Findings) -> Trigger | None:
     only = condition(own, "if")
     cron = schedule(own, "cron")
     jitter = duration(own, "jitter", most=LONGEST_JITTER)
-    missed = own.choice("missed", _MISSED)
+    missed: Missed | None = own.choice("missed", _MISSED)
     _report_kind(own)
     if event:
         return EventTrigger(event, only)

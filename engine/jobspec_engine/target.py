@@ -35,3 +35,5 @@ def _unsupported(job: CompiledJob) -> Iterator[str]:
     for number, trigger in enumerate(job.triggers):
         if isinstance(trigger, EventTrigger) and trigger.condition is not None:
             yield f"`triggers[{number}].if` of job `{job.id}`"
+        if isinstance(trigger, EventTrigger) and "*" in trigger.event:
+            yield f"the wildcard `{trigger.event}` in `triggers[{number}].event` of job `{job.id}`"

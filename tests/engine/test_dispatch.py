@@ -121,6 +121,13 @@ def test_an_option_that_the_engine_can_not_honour_is_refused_by_name(dsn, front_
     assert "plain" not in str(raised.value)
 
 
+def test_an_event_with_a_wildcard_is_refused_by_name(dsn):
+    with pytest.raises(UnsupportedOptionError) as raised:
+        Client(jobs(all={"event": "app/*"}, one={"event": "app/one"}), dsn)
+    assert "the wildcard `app/*` in `triggers[0].event` of job `all`" in str(raised.value)
+    assert "app/one" not in str(raised.value)
+
+
 async def test_concurrent_async_sends_answer_each_its_own(dsn, connection):
     async with AsyncClient(job(idempotency="event.data.key"), dsn) as client:
         sends = [client.send("event", {"key": n // 2}, id=f"e{n}") for n in range(400)]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SCHEMA = "jobspec"
 SHIPPED = importlib.resources.files("jobspec_engine") / "migrations"
-IDENTIFIER_LIMIT = 63  # bytes: Postgres cuts a longer name in silence
+NAME_LIMIT = 58  # bytes: Postgres has 63 for the name of a channel, `<schema>.wake`
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 
 
@@ -128,8 +128,8 @@ def _name_fault(schema: str) -> str | None:
         return "it is empty"
     if not schema.isprintable():
         return "it holds a character that can not be printed"
-    if len(schema.encode()) > IDENTIFIER_LIMIT:
-        return f"it is longer than {IDENTIFIER_LIMIT} bytes"
+    if len(schema.encode()) > NAME_LIMIT:
+        return f"it is longer than {NAME_LIMIT} bytes"
     if schema.startswith("pg_"):
         return "Postgres keeps names that start with `pg_` for itself"
     if "$" in schema:

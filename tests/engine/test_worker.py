@@ -53,6 +53,20 @@ async def test_a_run_is_given_its_event_and_leaves_its_result(dsn, connection):
     assert run.finished_at is not None
 
 
+async def test_of_runs_that_are_due_those_with_the_smallest_priority_are_claimed_first(dsn):
+    order = []
+
+    async def handler(context):
+        order.append(context.event.data["priority"])
+
+    compiled = job(handler=handler)
+    with Client(compiled, dsn) as client:
+        for priority in (5, -1, 0, -1, 3):
+            client.add_job("job", {"priority": priority}, priority=priority)
+    await run_until_idle(compiled, dsn, concurrency=1)
+    assert order == [-1, -1, 0, 3, 5]
+
+
 async def test_a_run_that_is_not_due_waits_for_its_time(dsn, clock, connection):
     compiled = job(debounce={"period": "1h"})
     send(dsn, compiled)

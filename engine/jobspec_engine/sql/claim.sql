@@ -10,7 +10,7 @@ with due as (
     from {schema}.job_queue as queue
     join {schema}.job_event as event on event.id = queue.event_id
     where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
-    order by queue.run_at, queue.id
+    order by queue.priority, queue.run_at, queue.id
     limit %(limit)s
     for update of queue skip locked
 ),
@@ -27,11 +27,11 @@ claimed as (
     from due
     where queue.id = due.id
     returning
-        queue.id, queue.job_id, queue.attempt, queue.max_attempts, queue.run_at,
+        queue.id, queue.job_id, queue.attempt, queue.max_attempts, queue.priority, queue.run_at,
         due.event_id, due.name, due.data, due.ts,
         case when due.first_claimed_at is null then {schema}.now() - due.run_at end as waited,
         {schema}.now() - coalesce(due.first_claimed_at, {schema}.now()) as ran
 )
 select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran
 from claimed
-order by run_at, id
+order by priority, run_at, id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -16,6 +15,7 @@ import psycopg
 import jobspec
 from jobspec_engine.cancel import cancel, cancel_by_key
 from jobspec_engine.cli.options import database, database_options
+from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
@@ -28,43 +28,10 @@ if TYPE_CHECKING:
     from jobspec_engine.replay import Replayed
     from jobspec_engine.rows import DeadLetterRow, WholeRun
 
-_AGO = re.compile(r"(\d+)([smhd])")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _FINE = ("enqueued", "duplicate", "cancelled", "requested", "ended")
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _run_ids = click.argument("run_ids", nargs=-1, type=int, metavar="[RUN]...")
-
-
-class _Since(click.ParamType[datetime | timedelta]):
-    """A time, or how long ago."""
-
-    name = "time"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime | timedelta:
-        if ago := _AGO.fullmatch(value):
-            return timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        try:
-            return datetime.fromisoformat(value).astimezone()
-        except ValueError:
-            self.fail("write `2h`, `7d` or a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
-
-
-class _Rate(click.ParamType[float]):
-    """So many a second, minute or hour: a number a second."""
-
-    name = "rate"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = _RATE.fullmatch(value)
-        if found is None or float(found[1]) == 0:
-            self.fail("write a number and a unit, such as `10/s`, `30/m` or `5/h`", param, ctx)
-        return float(found[1]) / timedelta(**{_UNITS[found[2]]: 1}).total_seconds()
 
 
 def _which(
@@ -77,9 +44,7 @@ def _which(
 
 _job = click.option("--job", "job_id", metavar="ID", help="Only this job's.")
 _reason = click.option("--reason", type=click.Choice(REASONS), help="Only those with this reason.")
-_since = click.option(
-    "--since", type=_Since(), help="Only those that died since then, or `2h` ago."
-)
+_since = click.option("--since", type=Since(), help="Only those that died since then, or `2h` ago.")
 
 
 @click.command("run")
@@ -200,7 +165,7 @@ def cancel_command(
     type=click.File(encoding="utf-8"),
     help="A file with the JSON object to send instead, or -.",
 )
-@click.option("--rate", type=_Rate(), help="How many become due in a time, such as `10/s`.")
+@click.option("--rate", type=Rate(), help="How many become due in a time, such as `10/s`.")
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed, and send nothing.")
 @database_options
 @_as_json

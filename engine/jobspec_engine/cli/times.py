@@ -1,0 +1,72 @@
+"""Times, ages and rates as they are written on a command line."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+_AGE = re.compile(r"(\d+)([smhd])")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
+_LONGEST_AGE = timedelta(days=36_500)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def _age(text: str) -> timedelta | None:
+    """Return the length of a time such as `7d`; None for anything else."""
+    found = _AGE.fullmatch(text)
+    try:
+        return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        return None
+
+
+class Since(click.ParamType[datetime | timedelta]):
+    """A time, or how long ago."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime | timedelta:
+        """Return the time, aware, or how long ago it was."""
+        if (ago := _age(value)) is not None:
+            return ago
+        try:
+            return datetime.fromisoformat(value).astimezone()
+        except ValueError:
+            self.fail("write `2h`, `7d` or a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
+
+
+class Age(click.ParamType[timedelta | None]):
+    """How long something is kept; None: for ever."""
+
+    name = "age"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta | None:
+        """Return the length of the time."""
+        if value == "forever":
+            return None
+        age = _age(value)
+        if age is None or age > _LONGEST_AGE:
+            self.fail("write `12h`, `30d` (up to `36500d`) or `forever`", param, ctx)
+        return age
+
+
+class Rate(click.ParamType[float]):
+    """So many a second, minute or hour: a number a second."""
+
+    name = "rate"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return how many that is in a second."""
+        found = _RATE.fullmatch(value)
+        if found is None or float(found[1]) == 0:
+            self.fail("write a number and a unit, such as `10/s`, `30/m` or `5/h`", param, ctx)
+        return float(found[1]) / timedelta(**{_UNITS[found[2]]: 1}).total_seconds()

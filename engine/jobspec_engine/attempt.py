@@ -1,32 +1,34 @@
 """One attempt at a run: enter the handler, see how it ends, say what to record.
 
-    claimed run → limits → context → handler → outcome → Completion | Failure
+    claimed run → limits → context → handler → outcome → Completion | Failure | Suspension
 
-Nothing here touches the database: the worker records what comes out.
+Nothing here touches the database: steps do in between, and the worker records what comes out.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobspec_engine.context import Context
+from jobspec_engine.ended import in_own_task, in_thread
 from jobspec_engine.errors import ResultError
 from jobspec_engine.failure import failure
 from jobspec_engine.handlers import is_async
 from jobspec_engine.limits import Limits
+from jobspec_engine.passes import LeaseLost, Pass, Suspended
 from jobspec_engine.payload import encode
-from jobspec_engine.rows import Claimed, Completion, Failure
+from jobspec_engine.rows import Claimed, Completion, Failure, Held, Suspension
+from jobspec_engine.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
     from concurrent.futures import Executor
-    from uuid import UUID
 
     from jobspec_engine.handlers import Handler, Runnable
+    from jobspec_engine.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +39,39 @@ class Handlers:
     threads: Executor
 
 
-async def attempt(run: Claimed, lease_token: UUID, handlers: Handlers) -> Completion | Failure:
-    """Enter the handler of a claimed run, and return what to record.
+async def attempt(
+    run: Claimed, held: Held, handlers: Handlers, journal: Journal
+) -> Completion | Failure | Suspension | None:
+    """Enter the handler of a claimed run, and return what to record; None: the lease was lost.
 
     Raises `asyncio.CancelledError`, and nothing else, when the worker cancels it.
     """
     runnable = handlers.by_job[run.job_id]
     limits = Limits(run, runnable.timeouts)
+    this_pass = Pass(run, held, journal)
+    context = Context.of(run, Steps(this_pass, handlers.threads))
+    result = "null"
+    error: BaseException | None = None
     try:
         limits.require_time()
-        value = await _in_time(limits, _enter(run, runnable.handler, handlers.threads))
+        value = await _in_time(limits, _enter(context, runnable.handler, handlers.threads))
         result = encode(value, "the handler's result", ResultError)
     except asyncio.CancelledError:
         if _cancelled_from_outside():
             raise
-        error: BaseException = asyncio.CancelledError("the handler cancelled itself")
+        error = asyncio.CancelledError("the handler cancelled itself")
     except BaseException as raised:  # noqa: BLE001  SystemExit in a handler fails its run, not the worker
         error = raised
-    else:
-        return Completion(run.run_id, lease_token, result)
-    return failure(run, lease_token, error, runnable.retries, runnable.timeouts.finish)
+    finish = runnable.timeouts.finish
+    match await this_pass.conclude(error):
+        case None:
+            return Completion(*held, result)
+        case LeaseLost():
+            return None
+        case Suspended():
+            return Suspension(*held, this_pass.wake_at, finish)
+        case failed:
+            return failure(run, held.lease_token, failed, runnable.retries, finish)
 
 
 async def _in_time(limits: Limits, entered: Awaitable[object]) -> object:
@@ -72,51 +87,11 @@ async def _in_time(limits: Limits, entered: Awaitable[object]) -> object:
         raise
 
 
-async def _enter(run: Claimed, handler: Handler, threads: Executor) -> object:
-    context = Context.of(run)
+async def _enter(context: Context, handler: Handler, threads: Executor) -> object:
     if is_async(handler):
-        return await _in_own_task(lambda: handler(context))
-    values = contextvars.copy_context()
-    ended = await asyncio.get_running_loop().run_in_executor(
-        threads, lambda: values.run(_call, handler, context)
-    )
-    value = ended.get()
-    return await _in_own_task(lambda: value) if inspect.isawaitable(value) else value
-
-
-async def _in_own_task(call: Callable[[], Awaitable[object]]) -> object:
-    """Await a call where the handler, if it cancels its task, cancels nothing of the worker's."""
-    return (await asyncio.create_task(_await(call))).get()
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How a handler ended. Neither a future nor a task can carry every error."""
-
-    value: object = None
-    error: BaseException | None = None
-
-    def get(self) -> object:
-        """Return its value or raise its error."""
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-
-async def _await(call: Callable[[], Awaitable[object]]) -> _Ended:
-    """Await a call. What it raises is returned: SystemExit in a task would end the event loop."""
-    try:
-        return _Ended(await call())
-    except BaseException as error:  # noqa: BLE001  raised again by the caller
-        return _Ended(error=error)
-
-
-def _call(handler: Handler, context: Context) -> _Ended:
-    """Call a sync handler. What it raises is returned: a future can't carry a StopIteration."""
-    try:
-        return _Ended(handler(context))
-    except BaseException as error:  # noqa: BLE001  raised again by the caller
-        return _Ended(error=error)
+        return await in_own_task(lambda: context.step.entered(handler(context)))
+    value = await in_thread(threads, lambda: handler(context))
+    return await in_own_task(lambda: value) if inspect.isawaitable(value) else value
 
 
 def _cancelled_from_outside() -> bool:

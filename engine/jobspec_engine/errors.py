@@ -71,3 +71,35 @@ class ResultError(EngineError, ValueError):
 
 class AddJobError(EngineError, ValueError):
     """A call of `add_job` asks for what can't be done."""
+
+
+class StepError(EngineError, ValueError):
+    """A step is called in a way that can't be kept."""
+
+
+class StepFailed(EngineError):  # noqa: N818  it is what became of the step, not a fault of its own
+    """A step failed, and is not tried again.
+
+    It is raised anew in each pass, from what is kept of the failure: `error_type` is the name of
+    the error's class, `message` its text. `final` tells that trying again would not help.
+    """
+
+    def __init__(self, step: str, error_type: str, message: str, *, final: bool = False) -> None:
+        super().__init__(f"step {step} failed: {error_type}: {message}")
+        self.step = step
+        self.error_type = error_type
+        self.message = message
+        self.final = final
+
+
+class StepDrift(BaseException):  # a handler's `except Exception` must not go on from here
+    """A run recorded a step that its handler, changed since, does not come to."""
+
+    def __init__(self, step: str, what: str) -> None:
+        super().__init__(
+            f"the run has recorded step {step}, {what}: its code was changed while it was under"
+            " way, or goes by something that no step recorded. Put the step back, or keep the old"
+            " path for older runs by `context.step.version`; then replay the run, which goes on"
+            " from its memos"
+        )
+        self.step = step

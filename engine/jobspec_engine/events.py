@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003  pydantic reads it, for the memo of a step
 from typing import TYPE_CHECKING, Literal
 
 from jobspec import EventError
@@ -12,7 +13,6 @@ from jobspec_engine.payload import encode, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
 Outcome = Literal["enqueued", "duplicate", "coalesced", "dead-letter"]
 

@@ -47,6 +47,11 @@ def failure(
     )
 
 
+def message_of(error: BaseException) -> str:
+    """Return what an error says of itself, bounded, without its class."""
+    return _tell(lambda one: [str(one)], error)[:_MAX_MESSAGE]
+
+
 def _message(error: BaseException) -> str:
     if isinstance(error, OverdueError):  # no error of the handler's, so that its class says nothing
         return str(error)

@@ -70,10 +70,18 @@ class LeaseKeeper:
         self._now.set()
         self._thread.join()
 
-    def hold(self, held: Held) -> None:
-        """Keep the lease of a run, which was claimed just now."""
+    def hold(self, held: Held, since: float) -> None:
+        """Keep the lease of a run; it was claimed no sooner than `since`, in monotonic time."""
         with self._lock:
-            self._renewed_at[held] = time.monotonic()
+            self._renewed_at[held] = since
+
+    def holds(self, held: Held) -> bool:
+        """Tell whether a lease can't have run out, even if this process was frozen meanwhile."""
+        with self._lock:
+            renewed_at = self._renewed_at.get(held)
+        return (
+            renewed_at is not None and time.monotonic() - renewed_at < self._lease.total_seconds()
+        )
 
     def drop(self, held: Held) -> None:
         """Leave a run's lease alone: the run ended, or is somebody else's."""

@@ -33,6 +33,7 @@ REASONS = (
     "crash-loop",
     "start-timeout",
     "finish-timeout",
+    "step-drift",
 )
 
 ReplayOutcome = Literal["enqueued", "duplicate", "unresolved", "not-dead", "unknown"]

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec_engine.errors import HandlerError, NonRetriable, ResultError, RetryAfter, checked_wait
+from jobspec_engine.errors import (
+    HandlerError,
+    NonRetriable,
+    ResultError,
+    RetryAfter,
+    StepDrift,
+    StepFailed,
+    checked_wait,
+)
 from jobspec_engine.imports import import_named
 from jobspec_engine.limits import OverdueError
 
@@ -46,10 +54,12 @@ class Retries:
         """
         if isinstance(error, OverdueError):
             return Verdict(error.reason)
+        if isinstance(error, StepDrift):
+            return Verdict("step-drift")
         backoff = self._of(error)
         wait = backoff.after(attempt)
         # A result that can't be kept: the handler did its work, and would return the same again.
-        if wait is None or isinstance(error, NonRetriable | ResultError):
+        if wait is None or isinstance(error, NonRetriable | ResultError) or _is_final(error):
             return Verdict("not-retriable")
         if attempt >= max_attempts:
             return Verdict("attempts-used")
@@ -60,6 +70,10 @@ class Retries:
         """Return the backoff of the first class that the error belongs to."""
         fitting = (backoff for kind, backoff in self.on if isinstance(error, kind))
         return next(fitting, self.backoff)
+
+
+def _is_final(error: BaseException) -> bool:
+    return isinstance(error, StepFailed) and error.final
 
 
 def _error_class(name: str) -> type[BaseException]:

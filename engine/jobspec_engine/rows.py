@@ -51,6 +51,8 @@ class Claimed(NamedTuple):
     waited: timedelta | None
     # How long ago its first claim was.
     ran: timedelta
+    # Which pass of its attempt begins, counted from 1.
+    passes: int
 
 
 class Held(NamedTuple):
@@ -58,6 +60,15 @@ class Held(NamedTuple):
 
     run_id: int
     lease_token: UUID
+
+
+class Suspension(NamedTuple):
+    """The end of a pass that waits: until `wake_at`, or until the run has lasted for `finish`."""
+
+    run_id: int
+    lease_token: UUID
+    wake_at: datetime | None = None
+    finish: timedelta | None = None
 
 
 class Completion(NamedTuple):

@@ -30,6 +30,7 @@ from jobspec_engine.rows import (
     Renewed,
     RunRow,
     SentRow,
+    Suspension,
     WholeRun,
 )
 
@@ -115,7 +116,9 @@ class Statements:
             if file.name.endswith(".sql")
         }
 
-    def _call(self, name: str, row: Callable[[Sequence[Any]], Row], **params: object) -> Call[Row]:
+    def _call(
+        self, name: str, row: Callable[[Sequence[Any]], Row], /, **params: object
+    ) -> Call[Row]:
         return Call(self._queries[name], params, row)
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
@@ -170,7 +173,19 @@ class Statements:
 
     def release(self, held: Iterable[Held]) -> Call[Held]:
         """Give runs back, their attempt not used up: those that were still held."""
-        return self._fenced("release", Held._make, held)
+        return self.suspend(Suspension(*one) for one in held)
+
+    def suspend(self, suspensions: Iterable[Suspension]) -> Call[Held]:
+        """Give runs back until their steps have waited: those that were still held."""
+        run_ids, tokens, wakes_at, finishes = columns(suspensions, 4)
+        return self._call(
+            "release",
+            Held._make,
+            run_ids=run_ids,
+            lease_tokens=tokens,
+            wakes_at=wakes_at,
+            finishes=finishes,
+        )
 
     def complete(self, completions: Iterable[Completion]) -> Call[int]:
         """End runs with success: the ids of the runs that were still held."""

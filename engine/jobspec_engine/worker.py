@@ -6,26 +6,25 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from psycopg import AsyncConnection, OperationalError
-from psycopg_pool import AsyncConnectionPool
-from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type
-from tenacity.wait import wait_random_exponential
+from psycopg import OperationalError
 
 from jobspec_engine.attempt import Handlers, attempt
-from jobspec_engine.batch import Prepared, exchange
+from jobspec_engine.batch import exchange
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.cron import has_cron, prepare_tick, ticks_between
-from jobspec_engine.database import connection_settings
 from jobspec_engine.handlers import load_handlers
+from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
-from jobspec_engine.rows import Claimed, Completion, Failure, Held
-from jobspec_engine.statements import Call, Statements, drive_async, fetch_async
+from jobspec_engine.persistence import Persistence
+from jobspec_engine.rows import Claimed, Completion, Failure, Held, Suspension
+from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
 from jobspec_engine.wakeup import CANCEL, listen
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from jobspec import CompiledJobs
 
 log = logging.getLogger(__name__)
-
-Row = TypeVar("Row")
 
 # Seconds between two claims that found nothing: a due run that a sender holds locked is not taken.
 _SHORTEST_WAIT = 0.01
@@ -51,7 +48,7 @@ class Worker:
     A run is held under a `lease` that is renewed while its handler runs; when this process dies,
     another worker makes the run ready again once the lease has run out, within one `poll`. The
     attempt is given back `max_refunds` times, and used up after that, so that a run which kills its
-    workers ends.
+    workers ends. A step that sleeps no longer than `short` keeps the slot.
 
     Raises `HandlerError` for a handler that can't be imported, `UnsupportedOptionError` for an
     option that the engine can't honour.
@@ -67,6 +64,7 @@ class Worker:
         lease: timedelta = timedelta(seconds=30),
         poll: timedelta = timedelta(seconds=1),
         max_refunds: int = 5,
+        short: timedelta = SHORT,
         name: str | None = None,
     ) -> None:
         require_supported(jobs)
@@ -78,24 +76,20 @@ class Worker:
             load_handlers(jobs), ThreadPoolExecutor(concurrency, "jobspec handler")
         )
         self._dsn = dsn
-        self._statements = Statements(schema)
+        self._statements = StepStatements(schema)
         self._concurrency = concurrency
         self._lease = lease
         self._poll = poll
         self._max_refunds = max_refunds
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-            dsn,
-            min_size=1,
-            max_size=3,  # a claim, a record and a reclaim at once
-            kwargs=connection_settings(dsn, "jobspec worker"),
-            open=False,
-        )
+        self._database = Persistence(dsn)
         self._complete = Coalescer(self._flush_completions)
         self._fail = Coalescer(self._flush_failures)
+        self._suspend = Coalescer(self._flush_suspensions)
         self._release = Coalescer(self._flush_releases)
         self._keeper = LeaseKeeper(
             dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
         )
+        self._journal = Journal(jobs, self._statements, self._database, self._keeper.holds, short)
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_handler: dict[Held, asyncio.Task[None]] = {}
         self._lost: set[Held] = set()
@@ -111,7 +105,7 @@ class Worker:
         """
         self._loop = asyncio.get_running_loop()
         try:
-            async with self._pool, asyncio.TaskGroup() as group:
+            async with self._database, asyncio.TaskGroup() as group:
                 with self._keeper:
                     await self._work(group, until_idle=until_idle)
         finally:
@@ -132,6 +126,7 @@ class Worker:
         self._nudge.set()
         if now:
             self._hurried = True
+            self._database.give_up()
             for task in self._in_handler.values():
                 task.cancel()
 
@@ -160,12 +155,13 @@ class Worker:
     async def _claim(self, group: asyncio.TaskGroup, limit: int) -> int:
         """Claim runs and start their attempts; return how many."""
         lease_token = uuid4()
-        claimed = await self._persist(
+        asked_at = time.monotonic()
+        claimed = await self._database.fetch(
             self._statements.claim(self._job_ids, limit, self._lease, lease_token, self.name)
         )
         for run in claimed:
             held = Held(run.run_id, lease_token)
-            self._keeper.hold(held)
+            self._keeper.hold(held, asked_at)
             task = group.create_task(self._run(run, held))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -177,18 +173,21 @@ class Worker:
             if self._hurried:
                 await self._give_back(held)
                 return
-            recorded = await self._record(await self._attempt(run, held))
+            ended = await self._attempt(run, held)
+            recorded = ended is not None and await self._record(ended)
         finally:
             self._keeper.drop(held)
         if not recorded:
             log.warning("run %d: lease lost before its end; nothing was recorded", run.run_id)
 
-    async def _attempt(self, run: Claimed, held: Held) -> Completion | Failure:
+    async def _attempt(
+        self, run: Claimed, held: Held
+    ) -> Completion | Failure | Suspension | None:
         """Let an attempt end; when it is cancelled give its run back, unless the lease was lost."""
         # It can be cancelled from here on: a task that has not begun would not give its run back.
         self._in_handler[held] = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            return await attempt(run, held.lease_token, self._handlers)
+            return await attempt(run, held, self._handlers, self._journal)
         except asyncio.CancelledError:
             if held not in self._lost:
                 await self._give_back(held)
@@ -201,23 +200,30 @@ class Worker:
         self._tasks.discard(task)
         self._nudge.set()
 
-    async def _record(self, ended: Completion | Failure) -> bool:
-        """Record how an attempt ended; return whether the run was still held."""
+    async def _record(self, ended: Completion | Failure | Suspension) -> bool:
+        """Record how a pass ended; return whether the run was still held."""
+        if isinstance(ended, Suspension):
+            return await self._suspend(ended)
+        self._journal.forget(ended.run_id)
         if isinstance(ended, Completion):
             return await self._complete(ended)
         log.warning("run %d: attempt failed: %s", ended.run_id, ended.message)
         return await self._fail(ended)
 
     async def _flush_completions(self, batch: Sequence[Completion]) -> list[bool]:
-        kept = set(await self._persist(self._statements.complete(batch)))
+        kept = set(await self._database.fetch(self._statements.complete(batch)))
         return [one.run_id in kept for one in batch]
 
     async def _flush_failures(self, batch: Sequence[Failure]) -> list[bool]:
-        kept = set(await self._persist(self._statements.fail(batch)))
+        kept = set(await self._database.fetch(self._statements.fail(batch)))
         return [one.run_id in kept for one in batch]
 
+    async def _flush_suspensions(self, batch: Sequence[Suspension]) -> list[bool]:
+        kept = await self._database.fetch(self._statements.suspend(batch))
+        return [Held(one.run_id, one.lease_token) in kept for one in batch]
+
     async def _flush_releases(self, batch: Sequence[Held]) -> list[None]:
-        await self._execute(self._statements.release(batch))
+        await self._database.fetch_once(self._statements.release(batch))
         return [None] * len(batch)
 
     async def _give_back(self, held: Held) -> None:
@@ -262,18 +268,18 @@ class Worker:
         until = await self._now()
         batch = [prepare_tick(tick) for tick in ticks_between(self._jobs, after, until)]
         if batch:
-            await self._retrying()(self._send, batch)
+            await self._database.transact(lambda: exchange(batch, self._statements))
             self._nudge.set()
         return until
 
     async def _now(self) -> datetime:
-        return (await self._persist(self._statements.now()))[0]
+        return (await self._database.fetch(self._statements.now()))[0]
 
     async def _reclaim(self) -> None:
         """Make runs ready again whose lease ran out, whoever held them."""
         more = True
         while more:
-            reclaimed = await self._persist(
+            reclaimed = await self._database.fetch(
                 self._statements.reclaim(self._max_refunds, _RECLAIM_BATCH)
             )
             for run in reclaimed:
@@ -282,7 +288,7 @@ class Worker:
             more = len(reclaimed) == _RECLAIM_BATCH
 
     async def _listen_loop(self) -> None:
-        await self._retrying()(listen, self._dsn, self._statements.channel, self._woken)
+        await self._database.retrying()(listen, self._dsn, self._statements.channel, self._woken)
 
     def _woken(self, told: str) -> None:
         self._nudge.set()
@@ -291,7 +297,7 @@ class Worker:
 
     async def _until_next_due(self) -> float:
         """Return how long to wait for a wake-up, in seconds."""
-        due = (await self._persist(self._statements.next_due(self._job_ids)))[0]
+        due = (await self._database.fetch(self._statements.next_due(self._job_ids)))[0]
         poll = self._poll.total_seconds()
         return poll if due is None else min(max(due, _SHORTEST_WAIT), poll)
 
@@ -299,25 +305,3 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._nudge.wait()
-
-    async def _persist(self, call: Call[Row]) -> list[Row]:
-        """Execute a statement, again and again while the database can't be reached."""
-        result: list[Row] = await self._retrying()(self._execute, call)
-        return result
-
-    async def _execute(self, call: Call[Row]) -> list[Row]:
-        async with self._pool.connection() as connection:
-            return await fetch_async(connection, call)
-
-    async def _send(self, batch: Sequence[Prepared]) -> None:
-        async with self._pool.connection() as connection, connection.transaction():
-            await drive_async(connection, exchange(batch, self._statements))
-
-    def _retrying(self) -> AsyncRetrying:
-        return AsyncRetrying(
-            retry=retry_if_exception_type(OperationalError),
-            wait=wait_random_exponential(multiplier=0.1, max=10),
-            stop=lambda _: self._hurried,
-            before_sleep=before_sleep_log(log, logging.WARNING),
-            reraise=True,
-        )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from datetime import timedelta
 from uuid import uuid4
 
@@ -205,7 +206,7 @@ def test_the_keeper_renews_what_it_holds_and_tells_what_was_lost(dsn, connection
     ]
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
         for held in (kept, lost, dropped):
-            keeper.hold(held)
+            keeper.hold(held, time.monotonic())
         keeper.drop(dropped)
         before = {run.id: run.lease_until for run in runs(connection)}
         until(lambda: runs(connection)[0].lease_until > before[kept.run_id], "a renewal")
@@ -228,8 +229,8 @@ def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection
     old, losses = Held(claim(connection)[0].run_id, uuid4()), Losses()
     new = Held(old.run_id, run_of(connection).lease_token)
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
-        keeper.hold(old)
-        keeper.hold(new)
+        keeper.hold(old, time.monotonic())
+        keeper.hold(new, time.monotonic())
         assert losses.news.wait(PATIENCE)
         before = run_of(connection).lease_until
         until(lambda: run_of(connection).lease_until > before, "a renewal")
@@ -242,9 +243,20 @@ def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, conn
     held = Held(claim(connection, token=token)[0].run_id, token)
     connection.execute("alter table jobspec.job_queue rename to gone")
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
-        keeper.hold(held)
+        keeper.hold(held, time.monotonic())
         assert losses.news.wait(PATIENCE)
     assert losses.lost == [held]
+
+
+def test_a_lease_is_held_for_sure_only_in_the_time_since_it_was_asked_for(dsn, connection):
+    """Whoever was frozen between a claim and its answer must not take the lease for a new one."""
+    held, forgotten = Held(1, uuid4()), Held(2, uuid4())
+    keeper = LeaseKeeper(dsn, SQL, LEASE, pytest.fail, pytest.fail)
+    keeper.hold(held, time.monotonic())
+    assert keeper.holds(held)
+    assert not keeper.holds(forgotten)
+    keeper.hold(held, time.monotonic() - LEASE.total_seconds())
+    assert not keeper.holds(held)
 
 
 # The worker

@@ -19,6 +19,8 @@ claimed as (
     set
         state = 'running',
         attempt = attempt + 1,
+        passes = passes + 1,
+        signalled = false,
         first_claimed_at = coalesce(queue.first_claimed_at, {schema}.now()),
         claimed_by = %(worker)s,
         claimed_at = {schema}.now(),
@@ -30,8 +32,9 @@ claimed as (
         queue.id, queue.job_id, queue.attempt, queue.max_attempts, queue.priority, queue.run_at,
         due.event_id, due.name, due.data, due.ts,
         case when due.first_claimed_at is null then {schema}.now() - due.run_at end as waited,
-        {schema}.now() - coalesce(due.first_claimed_at, {schema}.now()) as ran
+        {schema}.now() - coalesce(due.first_claimed_at, {schema}.now()) as ran,
+        queue.passes
 )
-select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran
+select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran, passes
 from claimed
 order by priority, run_at, id

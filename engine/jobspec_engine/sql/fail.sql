@@ -20,6 +20,7 @@ with failed as (
         finished_at = case
             when attempted.next_at is null or queue.cancel_requested_at is not null then {schema}.now()
         end,
+        passes = 0,
         errors = array_append(queue.errors, json_build_object(
             'attempt', queue.attempt, 'worker', queue.claimed_by,
             'started_at', queue.claimed_at, 'ended_at', {schema}.now(),

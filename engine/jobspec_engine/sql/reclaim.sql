@@ -27,6 +27,7 @@ reclaimed as (
             when next_state = 'cancelled' or refunds >= %(max_refunds)s then attempt
             else attempt - 1
         end,
+        passes = case when refunds >= %(max_refunds)s then 0 else passes end,
         refunds = least(refunds + 1, %(max_refunds)s),
         run_at = {schema}.now(),
         errors = array_append(errors, json_build_object(

@@ -1,5 +1,7 @@
--- Give runs back that this worker will not finish: ready at once, their attempt not used up. A run
--- that was asked to end is cancelled.
+-- Give runs back, their attempt not used up: those that this worker will not finish are ready at once,
+-- those that wait for a step at `wake_at`. One whose step was settled since its claim is ready at
+-- once, too: whoever settles a step locks the run first, and leaves the signal in this very row. The
+-- wait is cut where the run will have lasted for `finish`. A run that was asked to end is cancelled.
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
 -- then the keys they free in the order of a send.
@@ -9,7 +11,10 @@ with released as (
         state = case when cancel_requested_at is null then 'pending' else 'cancelled' end,
         finished_at = case when cancel_requested_at is not null then {schema}.now() end,
         attempt = case when cancel_requested_at is null then attempt - 1 else attempt end,
-        run_at = {schema}.now(),
+        run_at = case
+            when signalled or held.wake_at is null then {schema}.now()
+            else least(held.wake_at, first_claimed_at + held.finish)
+        end,
         errors = case
             when cancel_requested_at is null then errors
             else array_append(errors, json_build_object(
@@ -21,8 +26,11 @@ with released as (
         lease_token = null,
         lease_until = null
     from (
-        select id, lease_token
-        from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[]) as held (id, lease_token)
+        select *
+        from unnest(
+            %(run_ids)s::bigint[], %(lease_tokens)s::uuid[],
+            %(wakes_at)s::timestamptz[], %(finishes)s::interval[]
+        ) as held (id, lease_token, wake_at, finish)
         order by id
     ) as held
     where queue.id = held.id and queue.lease_token = held.lease_token

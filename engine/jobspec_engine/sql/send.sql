@@ -1,8 +1,9 @@
 -- Keep events and enqueue the runs they start, in one statement: all of it or none.
 --
 -- Locks, always in this order and each in the order of its key, so that racing sends wait for one
--- another and never deadlock: events by id, idempotency keys, then debounced runs. Every step sorts
--- what the step before returned, and so begins when that one has finished.
+-- another and never deadlock: events by id, runs that wait for one of them, idempotency keys, then
+-- debounced runs. Every step sorts what the step before returned, and so begins when that one has
+-- finished.
 --
 -- `on conflict do update` and not `do nothing`, where the row that was there first is wanted: it
 -- returns that row even when it was committed after this statement's snapshot was taken.
@@ -13,7 +14,7 @@ with given_event as (
     select *
     from unnest(
         %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[]
-    ) as given (id, name, data, ts)
+    ) with ordinality as given (id, name, data, ts, position)
 ),
 new_event as (
     insert into {schema}.job_event (id, name, data, ts, received_at)
@@ -22,6 +23,45 @@ new_event as (
     order by id
     on conflict (id) do nothing
     returning id, ts
+),
+-- What waits for one of these events. A memo is looked at before its run is locked; it is settled
+-- only if it still waits then.
+awaited as materialized (
+    select
+        memo.run_id, memo.task, memo.name, memo.number, given_event.position,
+        json_build_object(
+            'id', new_event.id, 'name', given_event.name, 'ts', new_event.ts, 'data', given_event.data::json
+        ) as event
+    from new_event
+    join given_event on given_event.id = new_event.id
+    join {schema}.job_step as memo on memo.event_name = given_event.name
+    where memo.state = 'waiting' and memo.kind = 'wait' and memo.wake_at > {schema}.now()
+        and {schema}.event_matches(given_event.data, memo.event_match)
+),
+waiting as materialized (
+    select id
+    from {schema}.job_queue
+    where state in ('pending', 'running') and id in (select run_id from awaited)
+    order by id
+    for no key update
+),
+settled as (
+    update {schema}.job_step as memo
+    set state = 'done', result = event, revision = default, recorded_at = {schema}.now()
+    from (
+        select distinct on (run_id, task, name, number) *
+        from awaited
+        where run_id in (select id from waiting)
+        order by run_id, task, name, number, position
+    ) as first
+    where memo.run_id = first.run_id and memo.task = first.task and memo.name = first.name
+        and memo.number = first.number and memo.state = 'waiting'
+    returning memo.run_id
+),
+signalled as (
+    update {schema}.job_queue as queue
+    set signalled = true, run_at = case state when 'pending' then {schema}.now() else run_at end
+    where id in (select run_id from settled)
 ),
 -- Run ids are allotted here, so that an idempotency key can name its run before the run is written;
 -- in the order given, since runs that are due at the same time are claimed by id.
@@ -41,6 +81,7 @@ dispatch as materialized (
             key_window, while_active, wait, timeout, key_error, position
         )
         join new_event on new_event.id = given.event_id
+        where (select count(*) from waiting) >= 0  -- the runs that wait are locked first
         order by position
     ) as in_order
 ),

@@ -1,0 +1,90 @@
+"""Which task of a handler calls a step.
+
+A handler may run steps in concurrent tasks. The order in which those come to their steps differs
+from pass to pass, so steps are counted within their task, and a task is known by what is the same
+in each pass: how many steps its parent had called when it was made, and the first step of its own.
+
+Tasks that are alike in both are told apart by their order. That holds if they come to their first
+steps at once, as those of one `gather` do. If they await something else before, their order is that
+of what they awaited; they are refused, and need names of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from jobspec_engine.errors import StepError
+from jobspec_engine.memos import Calls
+
+if TYPE_CHECKING:
+    from jobspec_engine.memos import Kind, StepCall
+
+_MAX_LABEL = 1000  # bytes; an index entry has no room for much more
+
+
+class _Branch:
+    """One task of a handler."""
+
+    def __init__(self, owner: Branches, calls: Calls) -> None:
+        self.owner = owner
+        self.calls = calls
+        self.task = asyncio.current_task()
+
+
+# The task that code runs in and how many steps it had called; in a task that has not called any,
+# its parent's, as of when it was made: a new task begins with a copy of its parent's context.
+_here: ContextVar[tuple[_Branch, int] | None] = ContextVar("jobspec_step", default=None)
+
+
+class Branches:
+    """Counts the steps of one pass of a handler, task by task."""
+
+    def __init__(self) -> None:
+        self._alike: dict[str, tuple[object, int]] = {}
+        self._turn: object | None = None
+
+    def enter(self) -> None:
+        """Begin a pass: the task that calls this is the handler's own."""
+        _here.set((_Branch(self, Calls("")), 0))
+
+    def call(self, name: str, kind: Kind) -> StepCall:
+        """Count a step of the task that calls this. Raises `StepError` where that can't be told."""
+        branch = self._branch(name)
+        call = branch.calls.next(name, kind)
+        _here.set((branch, branch.calls.position))
+        return call
+
+    def _branch(self, name: str) -> _Branch:
+        here = _here.get()
+        if here is None or here[0].owner is not self:
+            raise StepError(f"step `{name}` is called outside of its handler")
+        branch, position = here
+        if branch.task is asyncio.current_task():
+            return branch
+        parent = branch.calls.task and f"{branch.calls.task} > "
+        return _Branch(self, Calls(self._label(f"{parent}{position}/{name}", name)))
+
+    def _label(self, alike: str, name: str) -> str:
+        turn, count = self._alike.get(alike, (self._this_turn(), 0))
+        if turn is not self._this_turn():
+            raise StepError(
+                f"concurrent tasks come to step `{name}` first, in an order that may differ each"
+                f' time: give each task\'s steps names of their own, such as f"{name}:{{key}}"'
+            )
+        self._alike[alike] = (turn, count + 1)
+        label = f"{alike}#{count + 1}"
+        if len(label.encode()) > _MAX_LABEL:
+            raise StepError(f"tasks are nested too deeply at step `{name}`")
+        return label
+
+    def _this_turn(self) -> object:
+        """Return what stands for this turn of the event loop and the tasks that are ready in it."""
+        if self._turn is None:
+            self._turn = object()
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        return self._turn
+
+    def _end_turn(self) -> None:
+        self._turn = None

@@ -1,0 +1,56 @@
+"""Calls of code that is not ours, in a task or a thread, with whatever they may raise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a call ended. Neither a future nor a task can carry every error."""
+
+    value: object = None
+    error: BaseException | None = None
+
+    def get(self) -> object:
+        """Return its value or raise its error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+async def in_own_task(call: Callable[[], Awaitable[object]]) -> object:
+    """Await a call where it may cancel its own task, and cancels nothing of the caller's."""
+    return (await asyncio.create_task(_await(call))).get()
+
+
+async def in_thread(threads: Executor, call: Callable[[], object]) -> object:
+    """Call in a thread, with the context variables of the caller."""
+    values = contextvars.copy_context()
+    ended = await asyncio.get_running_loop().run_in_executor(
+        threads, lambda: values.run(_call, call)
+    )
+    return ended.get()
+
+
+async def _await(call: Callable[[], Awaitable[object]]) -> _Ended:
+    """Await a call. What it raises is returned: SystemExit in a task would end the event loop."""
+    try:
+        return _Ended(await call())
+    except BaseException as error:  # noqa: BLE001  raised again by the caller
+        return _Ended(error=error)
+
+
+def _call(call: Callable[[], object]) -> _Ended:
+    """Call. What it raises is returned: a future can't carry a StopIteration."""
+    try:
+        return _Ended(call())
+    except BaseException as error:  # noqa: BLE001  raised again by the caller
+        return _Ended(error=error)

@@ -1,0 +1,56 @@
+"""Which events a step waits for: paths into an event's data, and the values they must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jobspec_engine.errors import StepError
+from jobspec_engine.payload import encode, is_object
+
+if TYPE_CHECKING:
+    from jobspec_engine.context import ReceivedEvent
+
+Match = str | Mapping[str, str | float | bool | None] | None
+
+_ROOT = "data."
+
+
+def match_text(step: str, match: Match, event: ReceivedEvent) -> str | None:
+    """Return `match` as JSON: paths below `data` and the values that they must have.
+
+    A path alone takes its value from `event`, the run's own. Raises `StepError` for what is no
+    path, and for a value that is no text, number, boolean or null.
+    """
+    if match is None:
+        return None
+    wanted = {match: _value(step, match, event)} if isinstance(match, str) else match
+    pairs = [[_path(step, path), _plain(step, path, value)] for path, value in wanted.items()]
+    return encode(pairs, f"the match of step `{step}`", StepError)
+
+
+def _path(step: str, path: str) -> str:
+    if not path.startswith(_ROOT) or not all(path.split(".")) or "\0" in path:
+        raise StepError(f"step `{step}` matches `{path}`: write the path of a field, `data.id` say")
+    return path.removeprefix(_ROOT)
+
+
+def _value(step: str, path: str, event: ReceivedEvent) -> Any:
+    value = event.data
+    for field in _path(step, path).split("."):
+        if not is_object(value) or field not in value:
+            raise StepError(
+                f"step `{step}` matches `{path}`, which the run's own event does not have"
+            )
+        value = value[field]
+    return value
+
+
+def _plain(step: str, path: str, value: object) -> object:
+    if isinstance(value, str):
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise StepError(
+        f"step `{step}` matches `{path}` with a value that is no text, number or boolean"
+    )

@@ -1,0 +1,48 @@
+-- Keep memos of steps. What is settled stays as it is: an event may have come while its wait was
+-- given up.
+--
+-- Fenced by run id and lease token: of a run that is not returned nothing was written. Locks the
+-- runs by id, as all do who write memos, then the memos.
+with given as (
+    select *
+    from unnest(
+        %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(tasks)s::text[], %(names)s::text[],
+        %(numbers)s::int[], %(positions)s::int[], %(kinds)s::text[], %(states)s::text[],
+        %(failures)s::int[], %(results)s::text[], %(errors)s::text[], %(delays)s::interval[],
+        %(wakes_at)s::timestamptz[], %(event_names)s::text[], %(event_matches)s::text[]
+    ) as given (
+        run_id, lease_token, task, name, number, position, kind, state,
+        failures, result, error, delay, wake_at, event_name, event_match
+    )
+),
+held as (
+    select id, lease_token
+    from {schema}.job_queue
+    where (id, lease_token) in (select run_id, lease_token from given)
+    order by id
+    for no key update
+)
+insert into {schema}.job_step as kept (
+    run_id, task, name, number, position, kind, state, failures, result, error,
+    wake_at, event_name, event_match, recorded_at
+)
+select
+    run_id, task, name, number, position, kind, state, failures, result::json, error::json,
+    coalesce(wake_at, {schema}.now() + delay), event_name, event_match::json, {schema}.now()
+from given
+join held on held.id = given.run_id and held.lease_token = given.lease_token
+order by run_id, task, name, number
+on conflict (run_id, task, name, number) do update set
+    (state, failures, result, error, wake_at, recorded_at) = (
+        select
+            excluded.state, excluded.failures, excluded.result, excluded.error, excluded.wake_at,
+            excluded.recorded_at
+        where kept.state = 'waiting'
+        union all
+        select kept.state, kept.failures, kept.result, kept.error, kept.wake_at, kept.recorded_at
+        where kept.state <> 'waiting'
+    ),
+    revision = excluded.revision
+returning
+    run_id, task, name, number, position, kind, state, revision, failures, result::text, error::text,
+    wake_at

@@ -1,0 +1,118 @@
+"""The statements of durable steps: one typed function a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobspec_engine.dispatch import columns
+from jobspec_engine.memos import Memo, StepKey
+from jobspec_engine.statements import Call, Statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime, timedelta
+
+    from jobspec_engine.memos import Kind, State, StepCall
+    from jobspec_engine.rows import Held
+
+
+class MemoWrite(NamedTuple):
+    """A memo to keep: a row of `remember.sql`'s input, in its order. JSON is text."""
+
+    run_id: int
+    lease_token: Any
+    task: str
+    name: str
+    number: int
+    position: int
+    kind: Kind
+    state: State
+    failures: int = 0
+    result: str | None = None
+    error: str | None = None
+    delay: timedelta | None = None
+    wake_at: datetime | None = None
+    event_name: str | None = None
+    event_match: str | None = None
+
+    @classmethod
+    def of(cls, held: Held, call: StepCall, state: State) -> MemoWrite:
+        """Return what to keep of a step, for a pass that holds its run."""
+        task, name, number = call.key
+        return cls(*held, task, name, number, call.position, call.kind, state)
+
+
+class KeptRow(NamedTuple):
+    """What is kept of a step of a run."""
+
+    run_id: int
+    memo: Memo
+
+
+class Child(NamedTuple):
+    """A run that a step starts."""
+
+    job_id: str
+    event_id: str
+    data: str
+    max_attempts: int
+
+
+class StepStatements(Statements):
+    """The statements, those of steps among them, for the tables of one schema."""
+
+    def memos(self, run_id: int, after: int) -> Call[tuple[datetime, Memo | None]]:
+        """Read the time, and the memos of a run that were written since revision `after`."""
+        return self._call("memos", _timed, run_id=run_id, after=after)
+
+    def remember(self, writes: Iterable[MemoWrite]) -> Call[KeptRow]:
+        """Keep memos: a row for each whose run was still held, as it is kept now."""
+        rows = columns(writes, len(MemoWrite._fields))
+        return self._call("remember", _kept, **dict(zip(_REMEMBER_PARAMETERS, rows, strict=True)))
+
+    def reopen(self, held: Held, key: StepKey) -> Call[int]:
+        """Have a step that failed tried again."""
+        return self._call("reopen", lambda row: row[0], **held._asdict(), **key._asdict())
+
+    def invoke(self, held: Held, call: StepCall, child: Child) -> Call[KeptRow]:
+        """Start a run and keep a memo that waits for it: no row if the run is not held."""
+        return self._call(
+            "invoke",
+            _kept,
+            **held._asdict(),
+            **call.key._asdict(),
+            position=call.position,
+            **child._asdict(),
+        )
+
+
+_REMEMBER_PARAMETERS = (
+    "run_ids",
+    "lease_tokens",
+    "tasks",
+    "names",
+    "numbers",
+    "positions",
+    "kinds",
+    "states",
+    "failures",
+    "results",
+    "errors",
+    "delays",
+    "wakes_at",
+    "event_names",
+    "event_matches",
+)
+
+
+def _memo(row: Sequence[Any]) -> Memo:
+    task, name, number, *rest = row
+    return Memo(StepKey(task, name, number), *rest)
+
+
+def _kept(row: Sequence[Any]) -> KeptRow:
+    return KeptRow(row[0], _memo(row[1:]))
+
+
+def _timed(row: Sequence[Any]) -> tuple[datetime, Memo | None]:
+    return row[0], None if row[1] is None else _memo(row[1:])

@@ -142,7 +142,8 @@ def _trigger(trigger: Trigger) -> str:
 
 def _cron(trigger: CronTrigger) -> str:
     jitter = f" jitter {format_duration(trigger.jitter)}" if trigger.jitter else ""
-    return f"cron {_spaced(trigger.schedule.text)}{jitter}"
+    missed = "" if trigger.missed == "skip" else f" missed {trigger.missed}"
+    return f"cron {_spaced(trigger.schedule.text)}{jitter}{missed}"
 
 
 def _of_fields(job: str, option: str, old: Any, new: Any) -> Iterator[Change]:

@@ -117,6 +117,11 @@ CHANGED = {
         {"triggers": [{"cron": "5 4 * * *"}]},
         [("triggers", "none"), ("triggers", "none")],
     ),
+    "what becomes of missed ticks": (
+        {"triggers": [{"cron": "5 4 * * *"}]},
+        {"triggers": [{"cron": "5 4 * * *", "missed": "all", "jitter": "1m"}]},
+        [("triggers", "none"), ("triggers", "none")],
+    ),
     "handler": ({}, {"handler": "app:b"}, [("handler", "none")]),
     "cancellations": (
         {},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 
 import inngest
 import pytest
 
-from jobspec import compile
+from jobspec import compile, jobs
 from jobspec.targets import TargetError
 from jobspec.targets.inngest import registration
 
@@ -26,8 +27,8 @@ def minutes(number):
 def ours(**fields):
     """The function that a spec of these fields becomes."""
     spec = {"id": "email.send", "triggers": ["a"], **fields}
-    jobs = compile(json.dumps({"jobs": [spec]}))
-    (function,) = registration(jobs, app=APP, url=URL)["functions"]
+    compiled = compile(json.dumps({"jobs": [spec]}))
+    (function,) = registration(compiled, app=APP, url=URL)["functions"]
     return function
 
 
@@ -152,15 +153,38 @@ def test_every_option_that_the_sdk_has_is_compared():
     assert known - of_code == compared
 
 
+NOT_SENT = {
+    "handler",  # code, which the reference calls by the address of the app
+    "window",  # refused, but for the reference's own
+    "retry",
+    "missed",
+    "attempt",
+    "on_missing",
+}
+SENT = {
+    *("id", "triggers", "name", "retries", "idempotency", "debounce", "rate_limit", "throttle"),
+    *("concurrency", "priority", "batch_events", "singleton", "cancel_on", "timeouts"),
+    *("event", "condition", "schedule", "jitter", "key", "period", "timeout", "limit", "burst"),
+    *("scope", "max_size", "mode", "match", "start", "finish"),
+}
+
+
+def test_every_field_of_a_job_is_sent_or_refused_by_name():
+    options = [one for one in vars(jobs).values() if is_dataclass(one)]
+    ours = {jobs.CompiledJobs, *(one for one in options if one.__module__ != jobs.__name__)}
+    known = {field.name for one in options if one not in ours for field in fields(one)}
+    assert known == SENT | NOT_SENT
+
+
 def test_the_registration_names_the_app_and_where_it_is_served():
-    jobs = compile(json.dumps({"jobs": [{"id": "email.send", "triggers": ["a"]}]}))
-    sent = registration(jobs, app=APP, url=URL)
+    compiled = compile(json.dumps({"jobs": [{"id": "email.send", "triggers": ["a"]}]}))
+    sent = registration(compiled, app=APP, url=URL)
     assert (sent["appname"], sent["url"]) == (APP, URL)
 
 
 def test_an_app_behind_a_web_socket_is_one_in_the_registration():
-    jobs = compile(json.dumps({"jobs": [{"id": "a", "triggers": ["a"]}]}))
-    (function,) = registration(jobs, app=APP, url="wss://example.com")["functions"]
+    compiled = compile(json.dumps({"jobs": [{"id": "a", "triggers": ["a"]}]}))
+    (function,) = registration(compiled, app=APP, url="wss://example.com")["functions"]
     assert function["steps"]["step"]["runtime"]["type"] == "ws"
 
 

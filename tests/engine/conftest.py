@@ -67,8 +67,8 @@ def empty_dsn(databases):
 
 @pytest.fixture
 def connection(dsn):
-    """A connection in autocommit to this test's database."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    """A connection in autocommit to this test's database, which waits for no lock for long."""
+    with psycopg.connect(dsn, autocommit=True, options="-c lock_timeout=20s") as connection:
         yield connection
 
 

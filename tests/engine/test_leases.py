@@ -223,7 +223,7 @@ def test_the_keeper_renews_what_it_holds_and_tells_what_was_lost(dsn, connection
     assert after[2].lease_until == before[dropped.run_id]
 
 
-def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection):
+def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection, caplog):
     """A worker that was frozen may reclaim a run of its own, and then holds both."""
     send(dsn, job())
     old, losses = Held(claim(connection)[0].run_id, uuid4()), Losses()
@@ -235,6 +235,7 @@ def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection
         before = run_of(connection).lease_until
         until(lambda: run_of(connection).lease_until > before, "a renewal")
     assert losses.lost == [old]
+    assert "another worker has it" in caplog.text  # known long before the lease runs out
 
 
 def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, connection):

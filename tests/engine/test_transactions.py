@@ -143,6 +143,20 @@ def test_a_connection_in_autocommit_keeps_all_of_a_batch_or_nothing(client, conn
     assert rows(connection) == NOTHING
 
 
+@pytest.mark.parametrize("own_connection", [True, False])
+def test_a_send_that_takes_two_statements_keeps_both_or_nothing(client, connection, own_connection):
+    """The second lets a key name the run that its event joined; here it is refused."""
+    (burst,) = client.send("both", {"key": "a"}).jobs
+    before = rows(connection)
+    connection.execute(
+        f"alter table jobspec.job_idempotency add check (key = 'a' or run_id <> {burst.run_id})"
+    )
+    with pytest.raises(psycopg.errors.CheckViolation):
+        client.send("both", {"key": "b"}, connection=None if own_connection else connection)
+    assert rows(connection) == before
+    assert run_of(connection).events == 1
+
+
 def test_a_connection_looks_nowhere_but_in_the_engine_s_schema(client, dsn, connection):
     connection.execute("create schema other")
     connection.execute("create table other.job_queue (id int)")

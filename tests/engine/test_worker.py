@@ -88,10 +88,11 @@ async def test_runs_are_claimed_in_the_order_in_which_they_are_due(dsn, clock):
         late={"event": "late", "handler": handler, "debounce": {"period": "10s"}},
     )
     send(dsn, compiled, {"n": "late"}, event="late")
-    clock.advance(10)
+    clock.advance(5)
     send(dsn, compiled, *({"n": n} for n in range(5)), event="soon")
+    clock.advance(10)
     await run_until_idle(compiled, dsn, concurrency=1)
-    assert order == ["late", 0, 1, 2, 3, 4]
+    assert order == [0, 1, 2, 3, 4, "late"]
 
 
 async def test_a_worker_runs_no_more_at_once_than_its_concurrency(dsn, connection):

@@ -176,15 +176,17 @@ class Replay:
         return encode_event(Event(run.event_name, edited, event_id, run.event_ts)), edited
 
     def _dispatch(self, run: DeadRun, event: Encoded, data: Any) -> Dispatch:
-        """Resolve the run's keys anew. It is not debounced: somebody wants this very run."""
+        """Resolve the run's keys anew. It is not debounced: somebody wants this very run.
+
+        A run that was added by `add_job` has no keys, and the attempts that were asked for.
+        """
         row = Dispatch(event.id, run.job_id, run.max_attempts)
-        if event.name != EVENT_NAME:  # a run that was added by `add_job` has no keys
+        if event.name != EVENT_NAME:
             row = dispatch(event, data, self._jobs[run.job_id])
         if row.idempotency_key is not None:
             key = f"{row.idempotency_key}:replay:{run.run_id}"
             row = row._replace(idempotency_digest=digest(key), idempotency_key=key)
         return row._replace(
-            max_attempts=run.max_attempts,
             debounce_digest=None,
             debounce_key=None,
             timeout=None,

@@ -263,6 +263,15 @@ async def test_a_run_that_was_added_keeps_its_priority_and_its_attempts(dsn, con
     assert [(run.priority, run.max_attempts) for run in runs(connection)] == [(-7, 2)] * 2
 
 
+async def test_a_replay_has_the_attempts_that_its_job_has_now(dsn, connection, fails):
+    compiled = job(handler=fails)
+    with Client(compiled, dsn) as client:
+        (dead,) = await die(client, compiled, dsn)
+    with Client(job(retries=9), dsn) as client:
+        client.replay(dead)
+    assert [run.max_attempts for run in runs(connection)] == [5, 10]
+
+
 @pytest.fixture
 async def graveyard(dsn, clock, fails):
     """A client, and the dead runs of two jobs: a1, b1, and a minute later a2, whose key errors."""

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from yaml.error import MarkedYAMLError
+from yaml.error import YAMLError
 from yaml.events import ScalarEvent
 
 from jobspec.load.yaml_events import events
@@ -80,7 +80,7 @@ def _scalar_spans(text: str, *, headers: bool = False) -> Iterator[Span]:
 
     The line of a block's `|` may end in a comment, so it is left out, but for `headers`.
     """
-    with suppress(MarkedYAMLError):
+    with suppress(YAMLError):
         for event in events(text):
             if isinstance(event, ScalarEvent):
                 span = content_span(text, event)

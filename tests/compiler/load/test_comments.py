@@ -67,3 +67,7 @@ def test_json_has_none():
 @pytest.mark.parametrize("fault", ["a: b: c\n", "a: [\n", "\tx\n"])
 def test_a_fault_further_down_hides_no_comment(fault):
     assert found("x: '# jobspec: no' # jobspec: yes\n" + fault) == [(1, "# jobspec: yes")]
+
+
+def test_a_character_that_no_file_may_hold_hides_no_comment():
+    assert found("x: 1 # jobspec: yes\n\x1f\n") == [(1, "# jobspec: yes")]

@@ -6,7 +6,7 @@ import click
 
 from jobspec.settings import FoundSettings, find_settings
 
-PATHS = click.argument("paths", nargs=-1, metavar="PATHS...")
+PATHS = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
 
 def specs_of(paths: tuple[str, ...], settings: FoundSettings | None = None) -> tuple[str, ...]:

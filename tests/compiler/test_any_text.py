@@ -53,7 +53,7 @@ events:
 jobs:
   - id: refresh
     triggers: [{event: github/push, if: event.data.size > 10}]
-    # jobspec: ignore[JS212] a name is never null in fact
+    # jobspec: ignore[JS206] a name is never null in fact
     debounce: {key: event.data.owner + '/' + event.data.name, period: 2m}
     retry: {policy: exponential, delay: 1s, on: [{error: "builtins:ValueError", policy: never}]}
   - {id: send, triggers: [email.send], idempotency: {key: event.data.key, window: 24h}}

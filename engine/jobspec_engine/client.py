@@ -13,7 +13,7 @@ from jobspec_engine.add_job import AddJobOptions, add_job
 from jobspec_engine.batch import Prepared, due_now, exchange, needs_transaction, prepare
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
-from jobspec_engine.database import connection_settings
+from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive, drive_async, fetch, fetch_async
@@ -55,6 +55,7 @@ class Client:
             min_size=1,
             max_size=max_connections,
             kwargs=connection_settings(dsn, "jobspec client"),
+            configure=_configure,
             open=False,
         )
 
@@ -224,6 +225,7 @@ class AsyncClient:
             min_size=1,
             max_size=max_connections,
             kwargs=connection_settings(dsn, "jobspec client"),
+            configure=_configure_async,
             open=False,
         )
         self._single = Coalescer(self._send_own, after=self._wake)
@@ -360,6 +362,14 @@ class AsyncClient:
         if wake and due_now(sent):
             await fetch_async(connection, self._statements.wake())
         return sent
+
+
+def _configure(connection: Connection[Any]) -> None:
+    suit_pooler(connection)
+
+
+async def _configure_async(connection: AsyncConnection[Any]) -> None:
+    await suit_pooler_async(connection)
 
 
 def _added(job_id: str, rows: Sequence[AddedRow]) -> Dispatched:

@@ -9,11 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
-from jobspec_engine.database import connection_settings
+from jobspec_engine.database import (
+    answered_within_in_thread,
+    connection_settings,
+    hang_up,
+    suit_pooler,
+)
 from jobspec_engine.rows import Held
 from jobspec_engine.statements import Statements, fetch
 
@@ -47,6 +53,7 @@ class LeaseKeeper:
         self._dsn = dsn
         self._statements = statements
         self._lease = lease
+        self._interval = lease.total_seconds() / _RENEWALS
         self._on_lost = on_lost
         self._on_cancel = on_cancel
         self._renewed_at: dict[Held, float] = {}
@@ -93,7 +100,7 @@ class LeaseKeeper:
         self._now.set()
 
     def _keep(self) -> None:
-        while not self._stopped_after(self._lease.total_seconds() / _RENEWALS):
+        while not self._stopped_after(self._interval):
             try:
                 self._renew()
             except psycopg.Error as error:
@@ -113,7 +120,9 @@ class LeaseKeeper:
             asked = list(self._renewed_at)
         if not asked:
             return
-        renewed = fetch(self._connect(), self._statements.heartbeat(asked, self._lease))
+        connection = self._connect()
+        with answered_within_in_thread(self._interval, partial(hang_up, connection)):
+            renewed = fetch(connection, self._statements.heartbeat(asked, self._lease))
         kept = {Held(one.run_id, one.lease_token): one.cancel_requested for one in renewed}
         with self._lock:
             held = [one for one in asked if one in self._renewed_at]  # others have ended meanwhile
@@ -138,7 +147,10 @@ class LeaseKeeper:
     def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             settings = connection_settings(self._dsn, "jobspec leases")
+            if settings.get("connect_timeout"):  # there is no time for ten seconds of a short lease
+                settings["connect_timeout"] = max(2, int(min(10, self._interval)))
             self._connection = psycopg.connect(self._dsn, **settings)  # type: ignore[arg-type]
+            suit_pooler(self._connection)
         return self._connection
 
     def _disconnect(self) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakSet
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool
-from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
-from jobspec_engine.database import connection_settings
+from jobspec_engine.database import (
+    answered_within,
+    connection_settings,
+    hang_up,
+    suit_pooler_async,
+)
 from jobspec_engine.statements import drive_async, fetch_async
 
 if TYPE_CHECKING:
@@ -22,6 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# What a database raises that is away: for now, or until its standby has taken over.
+_AWAY = (OperationalError, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)
+
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
@@ -29,15 +38,21 @@ Result = TypeVar("Result")
 class Persistence:
     """Executes the statements of a worker, again and again while the database can't be reached.
 
-    Once it is told to give up a failure is raised: `psycopg.OperationalError`.
+    A statement that takes longer than `patience` seconds counts as lost: all connections are made
+    anew then, since a line can break without a word. Once it is told to give up it raises what
+    happens: `psycopg.OperationalError`.
     """
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, patience: float) -> None:
+        self._patience = patience
+        self._connections: WeakSet[AsyncConnection[Any]] = WeakSet()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
             dsn,
             min_size=1,
             max_size=3,  # a claim, a record and a reclaim at once
             kwargs=connection_settings(dsn, "jobspec worker"),
+            configure=self._configure,
+            timeout=10,
             open=False,
         )
         self._given_up = False
@@ -66,7 +81,8 @@ class Persistence:
     async def fetch_once(self, call: Call[Row]) -> list[Row]:
         """Execute a statement and return its rows, without a second try."""
         async with self._pool.connection() as connection:
-            return await fetch_async(connection, call)
+            with answered_within(self._patience, self._drop_connections):
+                return await fetch_async(connection, call)
 
     async def drive(self, steps: Steps[Result]) -> Result:
         """Drive a few statements, each of them in a transaction of its own."""
@@ -84,15 +100,37 @@ class Persistence:
         return result
 
     async def _transact_once(self, steps: Callable[[], Steps[Result]]) -> Result:
-        async with self._pool.connection() as connection, connection.transaction():
-            return await drive_async(connection, steps())
+        async with self._pool.connection() as connection:
+            with answered_within(self._patience, self._drop_connections):
+                async with connection.transaction():
+                    return await drive_async(connection, steps())
 
     def retrying(self) -> AsyncRetrying:
         """Return what calls a function again while the database can't be reached."""
         return AsyncRetrying(
-            retry=retry_if_exception_type((OperationalError, IdleInTransactionSessionTimeout)),
+            retry=retry_if_exception_type(_AWAY),
             wait=wait_random_exponential(multiplier=0.1, max=10),
             stop=lambda _: self._given_up,
-            before_sleep=before_sleep_log(log, logging.WARNING),
+            before_sleep=_tell,
             reraise=True,
         )
+
+    async def _configure(self, connection: AsyncConnection[Any]) -> None:
+        await suit_pooler_async(connection)
+        self._connections.add(connection)
+
+    def _drop_connections(self) -> None:
+        log.warning("the database has not answered for %g s: connecting anew", self._patience)
+        for connection in self._connections:
+            hang_up(connection)
+
+
+def _tell(state: RetryCallState) -> None:
+    error = state.outcome and state.outcome.exception()
+    reason = " ".join(str(error).split())
+    log.warning(
+        "the database can't be reached, try %d in %.1f s: %s",
+        state.attempt_number + 1,
+        state.upcoming_sleep,
+        reason,
+    )

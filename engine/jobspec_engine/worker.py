@@ -81,7 +81,7 @@ class Worker:
         self._lease = lease
         self._poll = poll
         self._max_refunds = max_refunds
-        self._database = Persistence(dsn)
+        self._database = Persistence(dsn, lease.total_seconds())
         self._complete = Coalescer(self._flush_completions)
         self._fail = Coalescer(self._flush_failures)
         self._suspend = Coalescer(self._flush_suspensions)
@@ -288,7 +288,12 @@ class Worker:
             more = len(reclaimed) == _RECLAIM_BATCH
 
     async def _listen_loop(self) -> None:
-        await self._database.retrying()(listen, self._dsn, self._statements.channel, self._woken)
+        await self._database.retrying()(
+            listen, self._dsn, self._statements.channel, self._woken, self._knock
+        )
+
+    async def _knock(self) -> None:
+        await self._database.fetch(self._statements.wake())
 
     def _woken(self, told: str) -> None:
         self._nudge.set()

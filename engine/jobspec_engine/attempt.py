@@ -16,7 +16,6 @@ from jobspec_engine.context import Context
 from jobspec_engine.ended import in_own_task, in_thread
 from jobspec_engine.errors import ResultError
 from jobspec_engine.failure import failure
-from jobspec_engine.handlers import is_async
 from jobspec_engine.limits import Limits
 from jobspec_engine.passes import LeaseLost, Pass, Suspended
 from jobspec_engine.payload import encode
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
     from concurrent.futures import Executor
 
-    from jobspec_engine.handlers import Handler, Runnable
+    from jobspec_engine.handlers import Runnable
     from jobspec_engine.journal import Journal
 
 
@@ -54,7 +53,7 @@ async def attempt(
     error: BaseException | None = None
     try:
         limits.require_time()
-        value = await _in_time(limits, _enter(context, runnable.handler, handlers.threads))
+        value = await _in_time(limits, _enter(context, runnable, handlers.threads))
         result = encode(value, "the handler's result", ResultError)
     except asyncio.CancelledError:
         if _cancelled_from_outside():
@@ -87,8 +86,9 @@ async def _in_time(limits: Limits, entered: Awaitable[object]) -> object:
         raise
 
 
-async def _enter(context: Context, handler: Handler, threads: Executor) -> object:
-    if is_async(handler):
+async def _enter(context: Context, runnable: Runnable, threads: Executor) -> object:
+    handler = runnable.handler
+    if runnable.is_async:
         return await in_own_task(lambda: context.step.entered(handler(context)))
     value = await in_thread(threads, lambda: handler(context))
     return await in_own_task(lambda: value) if inspect.isawaitable(value) else value

@@ -27,6 +27,10 @@ class HandlerError(EngineError):
     """A job's handler is missing, can't be imported or can't be called."""
 
 
+class WorkerError(EngineError, ValueError):
+    """A worker is asked for with options that can't be met."""
+
+
 class NonRetriable(Exception):  # noqa: N818  what a handler says by it
     """Raised by a handler to end its run at once, however many attempts are left."""
 

@@ -23,6 +23,7 @@ class Runnable:
     """The handler of a job, how its failures are retried, and how long it may take."""
 
     handler: Handler
+    is_async: bool
     retries: Retries
     timeouts: Timeouts
 
@@ -37,7 +38,10 @@ def load_handlers(jobs: CompiledJobs) -> Mapping[str, Runnable]:
     faults: list[str] = []
     for job in jobs.values():
         try:
-            handlers[job.id] = Runnable(_load(job), Retries.of(job), job.timeouts or Timeouts())
+            handler = _load(job)
+            handlers[job.id] = Runnable(
+                handler, is_async(handler), Retries.of(job), job.timeouts or Timeouts()
+            )
         except HandlerError as fault:
             faults.append(f"job `{job.id}`: {fault}")
     if faults:

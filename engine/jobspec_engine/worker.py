@@ -10,33 +10,38 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 from uuid import uuid4
-
-from psycopg import OperationalError
 
 from jobspec_engine.attempt import Handlers, attempt
 from jobspec_engine.batch import exchange
-from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.cron import has_cron, prepare_tick, ticks_between
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.persistence import Persistence
-from jobspec_engine.rows import Claimed, Completion, Failure, Held, Suspension
+from jobspec_engine.recorder import Recorder
+from jobspec_engine.rows import Failure, Held, Suspension
+from jobspec_engine.slots import Room, Slots
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
 from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from jobspec import CompiledJobs
+    from jobspec_engine.recorder import Ended
+    from jobspec_engine.rows import Claimed
 
 log = logging.getLogger(__name__)
 
 # Seconds between two claims that found nothing: a due run that a sender holds locked is not taken.
 _SHORTEST_WAIT = 0.01
+
+# Seconds until a task that was cancelled and goes on is cancelled again.
+_CANCELLED_AGAIN = 1.0
 
 # How many runs one reclaim makes ready; the next follows at once while there are more.
 _RECLAIM_BATCH = 500
@@ -44,6 +49,8 @@ _RECLAIM_BATCH = 500
 
 class Worker:
     """Runs the runs of some jobs, at most `concurrency` at a time.
+
+    `limits` are for single jobs: how many of its runs this worker holds at once, by job id.
 
     A run is held under a `lease` that is renewed while its handler runs; when this process dies,
     another worker makes the run ready again once the lease has run out, within one `poll`. The
@@ -61,6 +68,7 @@ class Worker:
         *,
         schema: str = "jobspec",
         concurrency: int = 100,
+        limits: Mapping[str, int] | None = None,
         lease: timedelta = timedelta(seconds=30),
         poll: timedelta = timedelta(seconds=1),
         max_refunds: int = 5,
@@ -77,25 +85,21 @@ class Worker:
         )
         self._dsn = dsn
         self._statements = StepStatements(schema)
-        self._concurrency = concurrency
+        self._slots = Slots(self._job_ids, concurrency, limits or {})
         self._lease = lease
         self._poll = poll
         self._max_refunds = max_refunds
         self._database = Persistence(dsn, lease.total_seconds())
-        self._complete = Coalescer(self._flush_completions)
-        self._fail = Coalescer(self._flush_failures)
-        self._suspend = Coalescer(self._flush_suspensions)
-        self._release = Coalescer(self._flush_releases)
+        self._recorder = Recorder(self._statements, self._database, self._recorded)
         self._keeper = LeaseKeeper(
             dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
         )
         self._journal = Journal(jobs, self._statements, self._database, self._keeper.holds, short)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._in_handler: dict[Held, asyncio.Task[None]] = {}
+        self._attempts: dict[Held, asyncio.Task[Ended | None]] = {}
         self._lost: set[Held] = set()
+        self._sated: tuple[str, ...] = ()  # the jobs of which nothing more was due
         self._nudge = asyncio.Event()
         self._stopping = False
-        self._hurried = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, *, until_idle: bool = False) -> None:
@@ -105,9 +109,9 @@ class Worker:
         """
         self._loop = asyncio.get_running_loop()
         try:
-            async with self._database, asyncio.TaskGroup() as group:
-                with self._keeper:
-                    await self._work(group, until_idle=until_idle)
+            with self._keeper:
+                async with self._database, self._recorder:
+                    await self._work(until_idle=until_idle)
         finally:
             self._handlers.threads.shutdown(wait=False)
 
@@ -124,113 +128,119 @@ class Worker:
         """
         self._stopping = True
         self._nudge.set()
+        self._give_back_waiting(everything=True)
         if now:
-            self._hurried = True
             self._database.give_up()
-            for task in self._in_handler.values():
+            for task in self._attempts.values():
                 task.cancel()
 
-    async def _work(self, group: asyncio.TaskGroup, *, until_idle: bool) -> None:
-        await self._reclaim()
-        background = [] if until_idle else [self._upkeep_loop(), self._listen_loop()]
-        helpers = [group.create_task(helper) for helper in background]
-        await self._claim_loop(group, until_idle=until_idle)
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-        for helper in helpers:
-            helper.cancel()
+    async def _work(self, *, until_idle: bool) -> None:
+        try:
+            await self._reclaim()
+            async with asyncio.TaskGroup() as group:
+                background = [] if until_idle else [self._upkeep_loop(), self._listen_loop()]
+                helpers = [group.create_task(helper) for helper in background]
+                await self._claim_loop(until_idle=until_idle)
+                await self._attempts_ended()
+                await _cancelled(helpers)
+        except BaseException:
+            self.stop(now=True)
+            await self._attempts_ended()
+            raise
 
-    async def _claim_loop(self, group: asyncio.TaskGroup, *, until_idle: bool) -> None:
+    async def _attempts_ended(self) -> None:
+        while self._attempts:
+            await asyncio.wait(self._attempts.values())
+
+    async def _claim_loop(self, *, until_idle: bool) -> None:
         while not self._stopping:
             self._nudge.clear()
-            free = self._concurrency - len(self._tasks)
-            claimed = await self._claim(group, free) if free else 0
-            if until_idle and not claimed and not self._tasks:
+            busy = self._slots.held or not self._recorder.idle
+            if not await self._claim() and not busy and until_idle:
                 return
-            if claimed == free or until_idle:
-                await self._nudge.wait()  # for a slot
-            else:
-                await self._nudged_within(await self._until_next_due())
+            waits = [] if until_idle or not self._sated else [await self._until_next_due()]
+            await self._nudged_within(min((*waits, *self._slots.patience()), default=None))
+            self._give_back_waiting()
 
-    async def _claim(self, group: asyncio.TaskGroup, limit: int) -> int:
-        """Claim runs and start their attempts; return how many."""
+    async def _claim(self) -> int:
+        """Claim as many runs as there is room for; return how many that were."""
+        self._sated = ()  # what ends meanwhile leaves room that nobody has asked for yet
+        claimed, sated = 0, list[str]()
+        for room in () if self._recorder.full else self._slots.rooms():
+            got = await self._claim_some(room) if room.runs else 0
+            sated += room.job_ids if got < room.runs else ()
+            claimed += got
+        self._sated = tuple(sated)
+        return claimed
+
+    async def _claim_some(self, room: Room) -> int:
         lease_token = uuid4()
         asked_at = time.monotonic()
         claimed = await self._database.fetch(
-            self._statements.claim(self._job_ids, limit, self._lease, lease_token, self.name)
+            self._statements.claim(room.job_ids, room.runs, self._lease, lease_token, self.name)
         )
         for run in claimed:
             held = Held(run.run_id, lease_token)
             self._keeper.hold(held, asked_at)
-            task = group.create_task(self._run(run, held))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            if self._stopping:
+                self._recorder.record(Suspension(*held))
+            elif self._slots.take(run, held):
+                self._start(run, held)
         return len(claimed)
 
-    async def _run(self, run: Claimed, held: Held) -> None:
-        """Take one run from its claim to what is recorded of it."""
-        try:
-            if self._hurried:
-                await self._give_back(held)
-                return
-            ended = await self._attempt(run, held)
-            recorded = ended is not None and await self._record(ended)
-        finally:
+    def _start(self, run: Claimed, held: Held) -> None:
+        task = asyncio.create_task(attempt(run, held, self._handlers, self._journal))
+        self._attempts[held] = task
+        task.add_done_callback(partial(self._ended, run, held, time.monotonic()))
+
+    def _ended(
+        self, run: Claimed, held: Held, started_at: float, task: asyncio.Task[Ended | None]
+    ) -> None:
+        """Hand in how a pass ended, and give its slot to the next run."""
+        del self._attempts[held]
+        next_one = self._slots.end(run.job_id, time.monotonic() - started_at)
+        if next_one is not None:
+            self._start(next_one.run, next_one.held)
+        if run.job_id not in self._sated:
+            self._nudge.set()
+        lost = held in self._lost
+        self._lost.discard(held)
+        if task.cancelled():
+            self._left(held, lost=lost)
+        elif error := task.exception():
+            log.error("run %d: its pass broke; its lease will run out", run.run_id, exc_info=error)
             self._keeper.drop(held)
-        if not recorded:
-            log.warning("run %d: lease lost before its end; nothing was recorded", run.run_id)
+        else:
+            self._hand_in(held, task.result())
 
-    async def _attempt(
-        self, run: Claimed, held: Held
-    ) -> Completion | Failure | Suspension | None:
-        """Let an attempt end; when it is cancelled give its run back, unless the lease was lost."""
-        # It can be cancelled from here on: a task that has not begun would not give its run back.
-        self._in_handler[held] = cast("asyncio.Task[None]", asyncio.current_task())
-        try:
-            return await attempt(run, held, self._handlers, self._journal)
-        except asyncio.CancelledError:
-            if held not in self._lost:
-                await self._give_back(held)
-            raise
-        finally:
-            del self._in_handler[held]
-            self._lost.discard(held)
+    def _left(self, held: Held, *, lost: bool) -> None:
+        """Give back a run whose pass was cancelled, unless somebody else may have it."""
+        if lost:
+            self._recorded(held, kept=False)
+        else:
+            self._recorder.record(Suspension(*held))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _hand_in(self, held: Held, ended: Ended | None) -> None:
+        if ended is None:
+            self._recorded(held, kept=False)
+            return
+        if isinstance(ended, Failure):
+            log.warning("run %d: attempt failed: %s", ended.run_id, ended.message)
+        if not isinstance(ended, Suspension):
+            self._journal.forget(ended.run_id)
+        self._recorder.record(ended)
+
+    def _recorded(self, held: Held, kept: bool) -> None:  # noqa: FBT001  the recorder calls it
+        """Let the lease of a run go whose end was recorded, or could not be."""
+        self._keeper.drop(held)
         self._nudge.set()
+        if not kept:
+            log.warning("run %d: lease lost before its end; nothing was recorded", held.run_id)
 
-    async def _record(self, ended: Completion | Failure | Suspension) -> bool:
-        """Record how a pass ended; return whether the run was still held."""
-        if isinstance(ended, Suspension):
-            return await self._suspend(ended)
-        self._journal.forget(ended.run_id)
-        if isinstance(ended, Completion):
-            return await self._complete(ended)
-        log.warning("run %d: attempt failed: %s", ended.run_id, ended.message)
-        return await self._fail(ended)
-
-    async def _flush_completions(self, batch: Sequence[Completion]) -> list[bool]:
-        kept = set(await self._database.fetch(self._statements.complete(batch)))
-        return [one.run_id in kept for one in batch]
-
-    async def _flush_failures(self, batch: Sequence[Failure]) -> list[bool]:
-        kept = set(await self._database.fetch(self._statements.fail(batch)))
-        return [one.run_id in kept for one in batch]
-
-    async def _flush_suspensions(self, batch: Sequence[Suspension]) -> list[bool]:
-        kept = await self._database.fetch(self._statements.suspend(batch))
-        return [Held(one.run_id, one.lease_token) in kept for one in batch]
-
-    async def _flush_releases(self, batch: Sequence[Held]) -> list[None]:
-        await self._database.fetch_once(self._statements.release(batch))
-        return [None] * len(batch)
-
-    async def _give_back(self, held: Held) -> None:
-        try:
-            await self._release(held)
-        except OperationalError as error:
-            log.warning("run %d: not given back, its lease will run out: %s", held.run_id, error)
+    def _give_back_waiting(self, *, everything: bool = False) -> None:
+        """Give back at once what was claimed ahead and will not start soon, its attempt unused."""
+        for waiting in self._slots.give_up(everything=everything):
+            self._recorder.record(Suspension(*waiting.held))
 
     def _soon(self, react: Callable[[Held], None]) -> Callable[[Held], None]:
         """Return what takes the keeper's word, in its thread, to the event loop."""
@@ -243,16 +253,19 @@ class Worker:
 
     def _cancel(self, held: Held) -> None:
         """End a pass whose run was asked to end: giving it back makes it `cancelled`."""
-        task = self._in_handler.get(held)
+        task = self._attempts.get(held)
         if task is not None and not task.cancelling():
             task.cancel()
+        if self._slots.withdraw(held):
+            self._recorder.record(Suspension(*held))
 
     def _lose(self, held: Held) -> None:
         """End a pass whose run somebody else may have: this worker itself, under a newer lease."""
-        task = self._in_handler.get(held)
+        task = self._attempts.get(held)
         if task is not None:
             self._lost.add(held)
             task.cancel()
+        self._slots.withdraw(held)
 
     async def _upkeep_loop(self) -> None:
         """Reclaim, and send cron ticks, once a poll."""
@@ -301,12 +314,21 @@ class Worker:
             self._keeper.renew_now()
 
     async def _until_next_due(self) -> float:
-        """Return how long to wait for a wake-up, in seconds."""
-        due = (await self._database.fetch(self._statements.next_due(self._job_ids)))[0]
+        """Return how many seconds to wait for a wake-up, for the jobs that have room."""
+        due = (await self._database.fetch(self._statements.next_due(self._sated)))[0]
         poll = self._poll.total_seconds()
         return poll if due is None else min(max(due, _SHORTEST_WAIT), poll)
 
-    async def _nudged_within(self, seconds: float) -> None:
+    async def _nudged_within(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._nudge.wait()
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks, again if need be: `wait_for` may lose a cancellation before Python 3.12."""
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_CANCELLED_AGAIN)

@@ -331,7 +331,7 @@ async def test_a_pass_whose_lease_was_lost_can_not_complete_the_run(dsn, clock, 
         reclaim(connection)
         claim(connection, token=(token := uuid4()), lease=timedelta(hours=9))
         gate.open.set()
-        await until_async(lambda: not at_work._tasks, "the end of the pass")
+        await until_async(lambda: not at_work._attempts, "the end of the pass")
     assert gate.left == ["let through"]
     assert (run_of(connection).state, run_of(connection).lease_token) == ("running", token)
     assert run_of(connection).result is None

@@ -1,0 +1,133 @@
+"""How passes ended, recorded in batches behind them: no slot waits for its record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import psycopg
+
+from jobspec_engine.rows import Completion, Failure, Held, Suspension
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from types import TracebackType
+
+    from jobspec_engine.persistence import Persistence
+    from jobspec_engine.statements import Statements
+
+Ended = Completion | Failure | Suspension
+OneEnded = TypeVar("OneEnded", Completion, Failure, Suspension)
+
+log = logging.getLogger(__name__)
+
+# How many ends one statement records, and how many may wait for theirs before claims pause.
+_BATCH = 1000
+_BACKLOG = 2000
+
+
+class Recorder:
+    """Records ends, and tells of each lease when it is done with: `on_recorded(held, kept)`.
+
+    `kept` is false for a run that was held no longer, or whose end could not be recorded: its lease
+    runs out, and it runs again. Ends that are handed in while one batch is on its way make the
+    next. A batch that the database refuses is recorded one by one, so that a bad end fails alone.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        database: Persistence,
+        on_recorded: Callable[[Held, bool], None],
+        *,
+        backlog: int = _BACKLOG,
+    ) -> None:
+        self._statements = statements
+        self._database = database
+        self._on_recorded = on_recorded
+        self._backlog = backlog
+        self._waiting: deque[Ended] = deque()
+        self._under_way = 0
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record the rest; after an error nothing of it is tried twice."""
+        if error is not None:
+            self._database.give_up()
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was handed in is recorded."""
+        return self._running is None
+
+    @property
+    def full(self) -> bool:
+        """Whether so many ends wait that no run should be claimed."""
+        return len(self._waiting) + self._under_way >= self._backlog
+
+    def record(self, ended: Ended) -> None:
+        """Hand in how a pass ended; a `Suspension` until no time gives its run back."""
+        self._waiting.append(ended)
+        if self._running is None:
+            self._running = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                batch = list(islice(self._waiting, _BATCH))
+                for _ in batch:
+                    self._waiting.popleft()
+                self._under_way = len(batch)
+                await self._write_each_kind(batch)
+        finally:
+            self._under_way = 0
+            self._running = None
+
+    async def _write_each_kind(self, batch: Sequence[Ended]) -> None:
+        await self._write(self._complete, [one for one in batch if isinstance(one, Completion)])
+        await self._write(self._fail, [one for one in batch if isinstance(one, Failure)])
+        await self._write(self._suspend, [one for one in batch if isinstance(one, Suspension)])
+
+    async def _write(
+        self,
+        write: Callable[[Sequence[OneEnded]], Awaitable[set[int]]],
+        batch: Sequence[OneEnded],
+    ) -> None:
+        if not batch:
+            return
+        kept: set[int] = set()
+        try:
+            kept = await write(batch)
+        except psycopg.OperationalError as error:  # the database failed for all of them alike
+            log.warning("%d ends not recorded, their leases will run out: %s", len(batch), error)
+        except Exception:
+            if len(batch) > 1:
+                for one in batch:
+                    await self._write(write, [one])
+                return
+            log.exception("run %d: its end can't be recorded", batch[0].run_id)
+        for one in batch:
+            self._on_recorded(Held(one.run_id, one.lease_token), one.run_id in kept)
+
+    async def _complete(self, batch: Sequence[Completion]) -> set[int]:
+        return set(await self._database.fetch(self._statements.complete(batch)))
+
+    async def _fail(self, batch: Sequence[Failure]) -> set[int]:
+        return set(await self._database.fetch(self._statements.fail(batch)))
+
+    async def _suspend(self, batch: Sequence[Suspension]) -> set[int]:
+        held = await self._database.fetch(self._statements.suspend(batch))
+        return {one.run_id for one in held}

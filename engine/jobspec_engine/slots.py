@@ -1,0 +1,152 @@
+"""How many runs a worker holds: those at work, and a few that were claimed ahead of a free slot."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobspec_engine.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from jobspec_engine.rows import Claimed, Held
+
+# Claimed ahead are so many runs as this worker starts within this time, in seconds.
+_AHEAD = 0.1
+
+# One that was claimed ahead and has not started within this time, in seconds, is given back: others
+# may have a slot for it.
+_PATIENCE = 0.5
+
+# How much of the mean duration the latest run makes up.
+_WEIGHT = 0.1
+
+
+class Waiting(NamedTuple):
+    """A run that was claimed ahead, and until when it waits here."""
+
+    run: Claimed
+    held: Held
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """For how many runs of some jobs there is room."""
+
+    job_ids: tuple[str, ...]
+    runs: int
+
+
+class Slots:
+    """Counts the runs of a worker: `concurrency` at once, and of some jobs no more than `limits`.
+
+    Runs are claimed ahead by how many ended just now, and no more than would start soon if each
+    took the mean time of the latest: nothing for the first ones, nothing while handlers are slow.
+    Raises `WorkerError` for a limit of an unknown job or of less than one run.
+    """
+
+    def __init__(
+        self,
+        job_ids: Collection[str],
+        concurrency: int,
+        limits: Mapping[str, int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        _check(job_ids, limits)
+        self._concurrency = concurrency
+        self._limits = dict(limits)
+        open_ids = tuple(one for one in job_ids if one not in limits)
+        self._groups = deque(group for group in (open_ids, *((one,) for one in limits)) if group)
+        self._clock = clock
+        self._held: Counter[str] = Counter()
+        self._at_work = 0
+        self._waiting: deque[Waiting] = deque()
+        self._ends: deque[float] = deque()
+        self._mean = 0.0
+
+    @property
+    def held(self) -> int:
+        """How many runs are at work or wait for a slot."""
+        return self._at_work + len(self._waiting)
+
+    def rooms(self) -> Iterator[Room]:
+        """Tell what to claim, each in turn after the runs of the one before were taken in.
+
+        Jobs with a limit are claimed by themselves; all take turns in coming first.
+        """
+        self._groups.rotate(-1)
+        for group in tuple(self._groups):
+            yield Room(group, max(min(self._room(), self._room_of(group)), 0))
+
+    def take(self, run: Claimed, held: Held) -> bool:
+        """Take a claimed run in. True: start it now; false: it waits for a slot."""
+        self._held[run.job_id] += 1
+        if self._at_work < self._concurrency:
+            self._at_work += 1
+            return True
+        self._waiting.append(Waiting(run, held, self._clock() + _PATIENCE))
+        return False
+
+    def end(self, job_id: str, seconds: float) -> Waiting | None:
+        """Free the slot of a run that ended; return the one that takes it, to be started."""
+        self._held[job_id] -= 1
+        self._at_work -= 1
+        self._ends.append(self._clock())
+        self._mean = self._mean + (seconds - self._mean) * _WEIGHT if self._mean else seconds
+        if not self._waiting:
+            return None
+        self._at_work += 1
+        return self._waiting.popleft()
+
+    def give_up(self, *, everything: bool = False) -> list[Waiting]:
+        """Let go of the runs that have waited too long for a slot, or of all that wait."""
+        given_up: list[Waiting] = []
+        now = self._clock()
+        while self._waiting and (everything or self._waiting[0].until <= now):
+            given_up.append(self._waiting.popleft())
+        self._held.subtract(one.run.job_id for one in given_up)
+        return given_up
+
+    def withdraw(self, held: Held) -> bool:
+        """Let go of one run that waits, if it does; return whether it did."""
+        for waiting in self._waiting:
+            if waiting.held == held:
+                self._waiting.remove(waiting)
+                self._held[waiting.run.job_id] -= 1
+                return True
+        return False
+
+    def patience(self) -> list[float]:
+        """Return for how many seconds the first of those that wait may go on, if any waits."""
+        return [max(one.until - self._clock(), 0) for one in islice(self._waiting, 1)]
+
+    def _room(self) -> int:
+        free = self._concurrency - self._at_work
+        return free + self._ahead() - len(self._waiting)
+
+    def _room_of(self, group: tuple[str, ...]) -> int:
+        limit = self._limits.get(group[0])
+        return self._concurrency + self._ahead() if limit is None else limit - self._held[group[0]]
+
+    def _ahead(self) -> int:
+        now = self._clock()
+        while self._ends and self._ends[0] <= now - _AHEAD:
+            self._ends.popleft()
+        if not self._ends:
+            return 0
+        soon = self._concurrency * _AHEAD / self._mean if self._mean else len(self._ends)
+        return min(len(self._ends), int(soon))
+
+
+def _check(job_ids: Collection[str], limits: Mapping[str, int]) -> None:
+    unknown = [f"`{one}`" for one in limits if one not in job_ids]
+    if unknown:
+        raise WorkerError(f"there is a limit for {', '.join(unknown)}, which no job is called")
+    for job_id, limit in limits.items():
+        if limit < 1:
+            raise WorkerError(f"the limit of job `{job_id}` is {limit}; it must be at least 1")

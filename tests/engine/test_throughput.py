@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from enginekit import (
+    PATIENCE,
+    SQL,
+    Gate,
+    claim,
+    job,
+    jobs,
+    run_of,
+    runs,
+    until_async,
+    working,
+)
+from jobspec_engine import Client
+from jobspec_engine.persistence import Persistence
+from jobspec_engine.recorder import Recorder
+from jobspec_engine.rows import Completion, Held
+from jobspec_engine.slots import Slots
+
+
+def send(dsn, compiled, how_many=1, event="event"):
+    with Client(compiled, dsn) as client:
+        for n in range(how_many):
+            client.send(event, {"n": n})
+
+
+def states(connection):
+    return [run.state for run in runs(connection)]
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Have workers claim two runs ahead, however slow their handlers are."""
+    monkeypatch.setattr(Slots, "_ahead", lambda _: 2)
+
+
+async def test_a_slot_is_free_before_the_end_of_its_run_is_recorded(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 2)
+    async with working(compiled, dsn, concurrency=1):
+        first = await gate.next()
+        with connection.transaction():
+            connection.execute(
+                "select from jobspec.job_queue where id = %s for update", [first.run_id]
+            )
+            gate.open.set()
+            await gate.next()
+        await until_async(lambda: states(connection) == ["completed"] * 2)
+
+
+async def test_no_run_is_claimed_while_too_many_ends_wait_for_their_record(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 2)
+    async with working(compiled, dsn, concurrency=1) as at_work:
+        at_work._recorder._backlog = 1
+        first = await gate.next()
+        with connection.transaction():
+            connection.execute(
+                "select from jobspec.job_queue where id = %s for update", [first.run_id]
+            )
+            gate.open.set()
+            await until_async(lambda: at_work._recorder.full)
+            assert await at_work._claim() == 0
+            assert gate.entered.empty()
+        await until_async(lambda: states(connection) == ["completed"] * 2)
+
+
+async def test_an_end_that_the_database_refuses_fails_alone(dsn, connection, caplog):
+    send(dsn, job(), 3)
+    token, told = uuid4(), {}
+    held = [Held(run.run_id, token) for run in claim(connection, token=token)]
+    async with (
+        Persistence(dsn, PATIENCE) as database,
+        Recorder(SQL, database, told.__setitem__) as recorder,
+    ):
+        for one, result in zip(held, ("1", "no JSON", "3"), strict=True):
+            recorder.record(Completion(*one, result))
+    assert states(connection) == ["completed", "running", "completed"]
+    assert told == dict(zip(held, (True, False, True), strict=True))
+    assert f"run {held[1].run_id}: its end can't be recorded" in caplog.text
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_what_was_claimed_ahead_starts_when_a_slot_is_free(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 4)
+    async with working(compiled, dsn, concurrency=1):
+        await gate.next()
+        await until_async(lambda: states(connection).count("running") == 3)
+        assert gate.entered.empty()
+        gate.open.set()
+        await until_async(lambda: states(connection) == ["completed"] * 4)
+    assert {run.attempt for run in runs(connection)} == {1}
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_stop_gives_back_at_once_what_was_claimed_ahead(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 3)
+    async with working(compiled, dsn, concurrency=1) as at_work:
+        await gate.next()
+        await until_async(lambda: states(connection) == ["running"] * 3)
+        at_work.stop()
+        await until_async(lambda: states(connection) == ["running", "pending", "pending"])
+        assert [run.attempt for run in runs(connection)] == [1, 0, 0]
+        gate.open.set()
+    assert gate.left == ["let through"]
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_what_waits_too_long_for_a_slot_goes_to_a_worker_that_has_one(
+    dsn, connection, monkeypatch
+):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 2)
+    async with working(compiled, dsn, concurrency=1) as slow:
+        await gate.next()
+        await until_async(lambda: states(connection) == ["running"] * 2)
+        monkeypatch.setattr(Slots, "_ahead", lambda _: 0)
+        async with working(compiled, dsn, concurrency=1, name="free"):
+            await gate.next()
+            assert runs(connection)[1].claimed_by == "free"
+            assert slow._slots.held == 1
+            gate.open.set()
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_a_run_that_was_claimed_ahead_is_cancelled_without_being_entered(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 2)
+    async with working(compiled, dsn, concurrency=1):
+        await gate.next()
+        await until_async(lambda: states(connection) == ["running"] * 2)
+        with Client(compiled, dsn) as client:
+            client.cancel(runs(connection)[1].id)
+        await until_async(lambda: states(connection) == ["running", "cancelled"])
+        assert gate.entered.empty()
+        gate.open.set()
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_leases_of_what_was_claimed_ahead_are_renewed(dsn, connection, monkeypatch):
+    monkeypatch.setattr("jobspec_engine.slots._PATIENCE", 3600)
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, 2)
+    async with working(compiled, dsn, concurrency=1) as at_work:
+        await gate.next()
+        await until_async(lambda: states(connection) == ["running"] * 2)
+        lease_until = runs(connection)[1].lease_until
+        at_work._keeper.renew_now()
+        await until_async(lambda: runs(connection)[1].lease_until > lease_until, "a heartbeat")
+        gate.open.set()
+
+
+async def test_a_worker_holds_no_more_runs_of_a_job_than_its_limit(dsn, connection):
+    slow, fast = Gate(), Gate()
+    compiled = jobs(
+        slow={"event": "slow", "handler": slow}, fast={"event": "fast", "handler": fast}
+    )
+    send(dsn, compiled, 5, event="slow")
+    send(dsn, compiled, 2, event="fast")
+    async with working(compiled, dsn, limits={"slow": 2}):
+        for gate in (slow, slow, fast, fast):
+            await gate.next()
+        assert states(connection).count("running") == 4
+        slow.open.set()
+        await until_async(lambda: states(connection).count("completed") == 5)
+        fast.open.set()
+
+
+async def test_a_job_at_its_limit_does_not_keep_others_from_being_run_in_time(
+    dsn, connection, clock
+):
+    gate = Gate()
+    compiled = jobs(
+        full={"event": "full", "handler": gate},
+        later={"event": "later", "debounce": {"period": "1h"}},
+    )
+    send(dsn, compiled, 2, event="full")
+    send(dsn, compiled, event="later")
+    async with working(compiled, dsn, limits={"full": 1}):
+        await gate.next()
+        clock.advance(3600)
+        await until_async(lambda: states(connection)[2] == "completed")
+        gate.open.set()
+
+
+async def test_a_pass_that_breaks_the_engine_costs_no_other_run(
+    dsn, connection, monkeypatch, caplog
+):
+    async def broken(run, held, handlers, journal):
+        raise AssertionError("broken")
+
+    monkeypatch.setattr("jobspec_engine.worker.attempt", broken)
+    compiled = job()
+    send(dsn, compiled)
+    async with working(compiled, dsn):
+        await until_async(lambda: "its pass broke" in caplog.text)
+    assert run_of(connection).state == "running"

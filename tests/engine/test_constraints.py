@@ -134,16 +134,22 @@ BREAKS = {
     "job_worker_pkey": ["insert into job_worker select * from job_worker"],
     "job_dead_letter_pkey": [f"{DEAD} from job_queue, generate_series(1, 2)"],
     "job_dead_letter_run": [
-        "insert into job_dead_letter select 0, job_id, event_id, 'crash-loop', '', now()"
-        " from job_queue",
+        (
+            "insert into job_dead_letter select 0, job_id, event_id, 'crash-loop', '', now()"
+            " from job_queue"
+        ),
     ],
     "job_dead_letter_event": [
-        "insert into job_dead_letter select id, job_id, 'none', 'crash-loop', '', now()"
-        " from job_queue",
+        (
+            "insert into job_dead_letter select id, job_id, 'none', 'crash-loop', '', now()"
+            " from job_queue"
+        ),
     ],
     "job_dead_letter_reason": [
-        "insert into job_dead_letter select id, job_id, event_id, 'bad luck', '', now()"
-        " from job_queue",
+        (
+            "insert into job_dead_letter select id, job_id, event_id, 'bad luck', '', now()"
+            " from job_queue"
+        ),
     ],
 }
 

@@ -45,7 +45,8 @@ class Related:
 class Diagnostic:
     """One finding: what is wrong, where, and what to do.
 
-    `message` is one lower-case line that says what is wrong there; `help` says what to do.
+    `message` is one lower-case line that says what is wrong there; `help` says what to do. What
+    can't be printed of a text that a message quotes, such as a line break, is told as `U+000A`.
     `span` lies in `source`, the text that a person edits.
     """
 
@@ -57,6 +58,10 @@ class Diagnostic:
     help: str | None = None
     related: tuple[Related, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.message.isprintable():
+            object.__setattr__(self, "message", printable(self.message))
+
     @property
     def name(self) -> str:
         """The kebab-case name of the code."""
@@ -65,6 +70,11 @@ class Diagnostic:
     def moved(self, source: Source, span: Span) -> Diagnostic:
         """Return the same finding at another place: where a person edits the text it is about."""
         return replace(self, source=source, span=span)
+
+
+def printable(text: str) -> str:
+    """Return a text with what can't be printed told by its number, as `U+000A`."""
+    return "".join(char if char.isprintable() else f"U+{ord(char):04X}" for char in text)
 
 
 class CompileError(ValueError):

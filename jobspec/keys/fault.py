@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobspec.diagnostics import printable
+
 if TYPE_CHECKING:
     from jobspec.source import Span
 
@@ -22,5 +24,4 @@ class Fault(NamedTuple):
 def quoted(text: str) -> str:
     """Return a piece of a key as messages show it: on one line, not too long, printable."""
     shown = text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..."
-    shown = "".join(char if char.isprintable() else f"U+{ord(char):04X}" for char in shown)
-    return f"`{shown}`"
+    return f"`{printable(shown)}`"

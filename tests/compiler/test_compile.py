@@ -13,6 +13,7 @@ import pytest
 
 from jobspec import CompileError, EventTrigger, KeyTemplate, Registry, check, compile, spec
 from jobspec.load import load
+from jobspec.source import Source
 
 compiling = sys.modules["jobspec.compile"]  # `jobspec.compile` is the function
 
@@ -251,3 +252,9 @@ def test_the_garbage_collector_is_left_as_it_was(is_on, monkeypatch):
     finally:
         (gc.enable if was_on else gc.disable)()
     assert (seen, left) == ([False], is_on)
+
+
+def test_a_message_stays_on_one_line_whatever_it_quotes():
+    text = '{"jobs": [{"id": "a", "triggers": ["a"], "x\\ny\\u202e": 1}]}'
+    (found,) = check(Source("a.json", text))
+    assert found.message == "`xU+000AyU+202E` is not a field here"

@@ -1,0 +1,104 @@
+"""Compiled jobs on a throw-away database, run by the test itself."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+
+from jobspec_engine.client import Client
+from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from jobspec import CompiledJobs
+    from jobspec_engine.events import Sent
+    from jobspec_engine.rows import RunRow
+    from jobspec_engine.testing.databases import Clock
+
+_MOST_RUNS = 10_000
+
+
+class Rehearsal:
+    """Sends events and runs what is due, when the test says so; `clock` is what the test moves.
+
+        with Rehearsal(jobs, dsn, clock) as rehearsal:
+            rehearsal.send("email.send", {"idempotencyKey": "welcome-42"})
+            rehearsal.run_until_idle()
+            assert [run.state for run in rehearsal.runs()] == ["completed"]
+
+    `dsn` names a migrated database. `client` is there for what else is to be asked of the engine.
+    """
+
+    def __init__(self, jobs: CompiledJobs, dsn: str, clock: Clock) -> None:
+        self.clock = clock
+        self.client = Client(jobs, dsn)
+        self._jobs = jobs
+        self._dsn = dsn
+        self._statements = Statements()
+
+    def __enter__(self) -> Self:
+        self.client.__enter__()
+        self._connection: psycopg.Connection[Any] = psycopg.connect(self._dsn, autocommit=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+        self.client.close()
+
+    def send(
+        self,
+        name: str,
+        data: Mapping[str, object],
+        *,
+        id: str | None = None,  # noqa: A002  it is the event's id to everybody
+        ts: int | None = None,
+    ) -> Sent:
+        """Send one event, as `Client.send` does."""
+        return self.client.send(name, data, id=id, ts=ts)
+
+    def run_until_idle(self) -> None:
+        """Run what is due, and what becomes due by that, until nothing is.
+
+        Handlers that fail fail their runs, as they do in a worker: look at `runs()`. In an async
+        test the handlers have an event loop of their own; `run_until_idle_async` shares the test's.
+        """
+        with ThreadPoolExecutor(1, "jobspec rehearsal") as threads:
+            threads.submit(asyncio.run, self.run_until_idle_async()).result()
+
+    async def run_until_idle_async(self) -> None:
+        """Run what is due in this event loop. As `run_until_idle`."""
+        await Worker(self._jobs, self._dsn, short=timedelta(0)).run(until_idle=True)
+
+    def run_to_the_end(self, within: timedelta = timedelta(days=366)) -> None:
+        """Run what is due, and move the clock on to what is due next, until no run waits.
+
+        So retries, sleeps and debounced runs take no time. Raises `TimeoutError` when a run still
+        waits after `within` by the clock.
+        """
+        end = self.clock.now() + within
+        self.run_until_idle()
+        while (seconds := self._until_next_due()) is not None:
+            due = self.clock.now() + timedelta(seconds=seconds)
+            if due > end:
+                raise TimeoutError(f"a run still waits for {due}")
+            self.clock.set(due)
+            self.run_until_idle()
+
+    def runs(self, job_id: str | None = None) -> list[RunRow]:
+        """Return the runs, of one job or of all, in the order in which they were made."""
+        return fetch(self._connection, self._statements.runs(job_id, None, _MOST_RUNS))[::-1]
+
+    def _until_next_due(self) -> float | None:
+        return fetch(self._connection, self._statements.next_due(tuple(self._jobs)))[0]

@@ -59,7 +59,10 @@ class Branches:
     def _branch(self, name: str) -> _Branch:
         here = _here.get()
         if here is None or here[0].owner is not self:
-            raise StepError(f"step `{name}` is called outside of its handler")
+            raise StepError(
+                f"step `{name}` is called outside of its handler: steps are for `async def`"
+                " handlers and the tasks that those make"
+            )
         branch, position = here
         if branch.task is asyncio.current_task():
             return branch

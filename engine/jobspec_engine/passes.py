@@ -205,6 +205,8 @@ class Pass:
 
     async def _read(self) -> None:
         """Read the memos of the run, once a pass."""
+        if self._known is not None:
+            return
         async with self._reading:
             if self._known is None:
                 self._known = await self.journal.read(self.held.run_id)

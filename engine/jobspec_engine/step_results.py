@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from collections.abc import Hashable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 MAX_RESULT_BYTES = 1 << 20
 
 
+@lru_cache(maxsize=1024)
+def _adapter(wanted: Any) -> TypeAdapter[Any]:
+    """Return what pydantic makes of a type, which takes it longer than a loop of steps should."""
+    adapter: TypeAdapter[Any] = TypeAdapter(wanted)
+    adapter.core_schema.get("type")  # raises where a name in the type is unknown
+    return adapter
+
+
 class ResultType:
     """What the result of a step is: any JSON, or what a type says.
 
@@ -27,9 +36,9 @@ class ResultType:
     def __init__(self, step: str, wanted: Any) -> None:
         self._step = step
         self._any = wanted is Any
+        make = _adapter if isinstance(wanted, Hashable) else _adapter.__wrapped__
         try:
-            self._adapter: TypeAdapter[Any] = TypeAdapter(wanted)
-            self._adapter.core_schema.get("type")  # raises where a name in the type is unknown
+            self._adapter = make(wanted)
         except PydanticUserError as error:
             raise StepError(f"the type of step `{step}` has no form in JSON: {error}") from error
 
@@ -81,15 +90,19 @@ def type_returned(step: str, fn: Callable[..., object]) -> Any:
     """
     while isinstance(fn, partial):
         fn = fn.func
-    routine = fn if inspect.isroutine(fn) else type(fn).__call__
-    returned = getattr(routine, "__annotations__", {}).get("return", Any)
     try:
-        return get_type_hints(_returning(returned), getattr(routine, "__globals__", {}))["return"]
+        return _returned(fn if inspect.isroutine(fn) else type(fn).__call__)
     except Exception as error:
         raise StepError(
             f"the return annotation of step `{step}` can't be resolved ({error}):"
             " import what it names, or say `type=`"
         ) from error
+
+
+@lru_cache(maxsize=1024)
+def _returned(routine: Callable[..., object]) -> Any:
+    annotation = getattr(routine, "__annotations__", {}).get("return", Any)
+    return get_type_hints(_returning(annotation), getattr(routine, "__globals__", {}))["return"]
 
 
 def _returning(annotation: object) -> Callable[[], None]:

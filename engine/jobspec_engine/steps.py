@@ -8,7 +8,7 @@ every decision that later steps hang on; let its function give the other side a 
 in each pass, such as `context.event.id`, since a worker may die between the effect and its memo.
 Wait between the steps with a plain `await`, which costs nothing and is begun again after a restart.
 Measure time from what a step returned, never from a variable of this pass, and let a read that
-failed decide nothing. The reasons are in docs/decisions/0008-what-survives-a-restart.md.
+failed decide nothing. The reasons are in docs/decisions/0009-what-survives-a-restart.md.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from jobspec_engine.engine import Engine
 from jobspec_engine.errors import EngineError, NonRetriable, RetryAfter
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import DeadLetters, Replayed
+from jobspec_engine.retention import Retention
 from jobspec_engine.worker import Worker
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Event",
     "NonRetriable",
     "Replayed",
+    "Retention",
     "RetryAfter",
     "Sent",
     "Worker",

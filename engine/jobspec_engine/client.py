@@ -158,6 +158,22 @@ class Client:
         with self._using(connection) as used:
             return drive(used, steps)
 
+    def pause(self, job_id: str) -> bool:
+        """Pause a job on all workers; return False where it was paused already.
+
+        Runs of it that are running go on, and no further one is claimed. Events still enqueue runs;
+        ticks of its schedules count as missed. Raises `psycopg.Error` when the database fails.
+        """
+        with self._pool.connection() as own:
+            return bool(fetch(own, self._statements.pause(job_id)))
+
+    def resume(self, job_id: str) -> bool:
+        """Let a paused job go on; return False where it was not paused."""
+        with self._pool.connection() as own:
+            resumed = bool(fetch(own, self._statements.resume(job_id)))
+            fetch(own, self._statements.wake())
+        return resumed
+
     def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
         """Send a run again that ended without success, with `data` instead of its own if given.
 
@@ -313,6 +329,18 @@ class AsyncClient:
         steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
         async with self._using(connection) as used:
             return await drive_async(used, steps)
+
+    async def pause(self, job_id: str) -> bool:
+        """Pause a job on all workers. As `Client.pause`."""
+        async with self._pool.connection() as own:
+            return bool(await fetch_async(own, self._statements.pause(job_id)))
+
+    async def resume(self, job_id: str) -> bool:
+        """Let a paused job go on. As `Client.resume`."""
+        async with self._pool.connection() as own:
+            resumed = bool(await fetch_async(own, self._statements.resume(job_id)))
+            await fetch_async(own, self._statements.wake())
+        return resumed
 
     async def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
         """Send a run again that ended without success. As `Client.replay`."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.events import Event, Sent
+    from jobspec_engine.retention import Retention
 
 
 class Engine:
@@ -71,6 +72,7 @@ class Engine:
         lease: timedelta = timedelta(seconds=30),
         poll: timedelta = timedelta(seconds=1),
         max_refunds: int = 5,
+        retention: Retention | None = None,
         name: str | None = None,
     ) -> Worker:
         """Return a worker for all jobs, to be `run` once. Takes what `Worker` takes."""
@@ -82,5 +84,6 @@ class Engine:
             lease=lease,
             poll=poll,
             max_refunds=max_refunds,
+            retention=retention,
             name=name,
         )

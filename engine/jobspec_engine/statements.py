@@ -35,7 +35,7 @@ from jobspec_engine.rows import (
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import timedelta
     from uuid import UUID
 
     from jobspec_engine.events import Encoded
@@ -242,9 +242,13 @@ class Statements:
         """Tell in how many seconds the next pending run is due; None when there is none."""
         return self._call("next_due", _first, job_ids=list(job_ids))
 
-    def now(self) -> Call[datetime]:
-        """Tell the time by the engine's clock."""
-        return self._call("now", _first)
+    def pause(self, job_id: str) -> Call[str]:
+        """Pause a job: no row where it was paused."""
+        return self._call("pause", _first, job_id=job_id)
+
+    def resume(self, job_id: str) -> Call[str]:
+        """Let a job go on: no row where it was not paused."""
+        return self._call("resume", _first, job_id=job_id)
 
     def runs(self, job_id: str | None, state: str | None, limit: int) -> Call[RunRow]:
         """List the newest runs."""

@@ -9,14 +9,12 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobspec_engine.attempt import Handlers, attempt
-from jobspec_engine.batch import exchange
-from jobspec_engine.cron import has_cron, prepare_tick, ticks_between
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
@@ -26,13 +24,15 @@ from jobspec_engine.rows import Failure, Held, Suspension
 from jobspec_engine.slots import Room, Slots
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
+from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from jobspec import CompiledJobs
     from jobspec_engine.recorder import Ended
+    from jobspec_engine.retention import Retention
     from jobspec_engine.rows import Claimed
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ class Worker:
     A run is held under a `lease` that is renewed while its handler runs; when this process dies,
     another worker makes the run ready again once the lease has run out, within one `poll`. The
     attempt is given back `max_refunds` times, and used up after that, so that a run which kills its
-    workers ends. A step that sleeps no longer than `short` keeps the slot.
+    workers ends. A step that sleeps no longer than `short` keeps the slot. With a `retention` the
+    worker deletes what is older every ten minutes.
 
     Raises `HandlerError` for a handler that can't be imported, `UnsupportedOptionError` for an
     option that the engine can't honour.
@@ -73,13 +74,12 @@ class Worker:
         poll: timedelta = timedelta(seconds=1),
         max_refunds: int = 5,
         short: timedelta = SHORT,
+        retention: Retention | None = None,
         name: str | None = None,
     ) -> None:
         require_supported(jobs)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self._jobs = jobs
         self._job_ids = tuple(jobs)
-        self._has_cron = has_cron(jobs)
         self._handlers = Handlers(
             load_handlers(jobs), ThreadPoolExecutor(concurrency, "jobspec handler")
         )
@@ -90,6 +90,7 @@ class Worker:
         self._poll = poll
         self._max_refunds = max_refunds
         self._database = Persistence(dsn, lease.total_seconds())
+        self._upkeep = Upkeep(jobs, schema, self._database, self.name, retention)
         self._recorder = Recorder(self._statements, self._database, self._recorded)
         self._keeper = LeaseKeeper(
             dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
@@ -137,16 +138,21 @@ class Worker:
     async def _work(self, *, until_idle: bool) -> None:
         try:
             await self._reclaim()
+            await self._upkeep.tick()
             async with asyncio.TaskGroup() as group:
-                background = [] if until_idle else [self._upkeep_loop(), self._listen_loop()]
+                background = [] if until_idle else self._background()
                 helpers = [group.create_task(helper) for helper in background]
                 await self._claim_loop(until_idle=until_idle)
                 await self._attempts_ended()
                 await _cancelled(helpers)
+            await self._upkeep.leave()
         except BaseException:
             self.stop(now=True)
             await self._attempts_ended()
             raise
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._upkeep_loop(), self._listen_loop(), self._upkeep.prune_loop()]
 
     async def _attempts_ended(self) -> None:
         while self._attempts:
@@ -269,24 +275,12 @@ class Worker:
 
     async def _upkeep_loop(self) -> None:
         """Reclaim, and send cron ticks, once a poll."""
-        ticked = await self._now() if self._has_cron else None
         while True:
+            await self._upkeep.show()
             await asyncio.sleep(self._poll.total_seconds())
             await self._reclaim()
-            if ticked is not None:
-                ticked = await self._send_ticks(ticked)
-
-    async def _send_ticks(self, after: datetime) -> datetime:
-        """Send the cron ticks since `after`; return until when."""
-        until = await self._now()
-        batch = [prepare_tick(tick) for tick in ticks_between(self._jobs, after, until)]
-        if batch:
-            await self._database.transact(lambda: exchange(batch, self._statements))
-            self._nudge.set()
-        return until
-
-    async def _now(self) -> datetime:
-        return (await self._database.fetch(self._statements.now()))[0]
+            if await self._upkeep.tick():
+                self._nudge.set()
 
     async def _reclaim(self) -> None:
         """Make runs ready again whose lease ran out, whoever held them."""

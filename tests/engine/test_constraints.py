@@ -128,6 +128,8 @@ BREAKS = {
     "job_idempotency_pkey": ["insert into job_idempotency select * from job_idempotency"],
     "job_idempotency_digest": ["update job_idempotency set key_digest = 'x'"],
     "job_idempotency_events": ["update job_idempotency set events = 0"],
+    "job_dispatch_pkey": ["insert into job_dispatch select * from job_dispatch"],
+    "job_dispatch_outcome": ["update job_dispatch set outcome = 'lost'"],
     "job_cron_pkey": ["insert into job_cron select * from job_cron"],
     "job_cron_digest": ["update job_cron set cron_digest = 'x'"],
     "job_pause_pkey": ["insert into job_pause select * from job_pause"],

@@ -1,4 +1,4 @@
--- Take runs that are due under a lease: by priority, then the longest due first.
+-- Take runs that are due under a lease: by priority, then the longest due first. None of a paused job.
 --
 -- Locks the rows it takes and skips those that somebody else holds. A run that a send has just put
 -- off is looked at again in its new version, and left. So is one, due all the same, that a send has
@@ -10,6 +10,7 @@ with due as (
     from {schema}.job_queue as queue
     join {schema}.job_event as event on event.id = queue.event_id
     where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
+        and queue.job_id not in (select job_id from {schema}.job_pause)
     order by queue.priority, queue.run_at, queue.id
     limit %(limit)s
     for update of queue skip locked

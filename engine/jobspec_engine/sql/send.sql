@@ -184,22 +184,38 @@ dead_letter as (
     select run_id, job_id, event_id, 'key-error', key_error, {schema}.now()
     from admitted
     where key_error is not null
+),
+outcome as (
+    select
+        dispatch.position, dispatch.event_id, dispatch.job_id, dispatch.debounce_digest,
+        case
+            when admitted.run_id is null then 'duplicate'
+            when admitted.key_error is not null then 'dead-letter'
+            when enqueued.id <> dispatch.run_id then 'coalesced'
+            else 'enqueued'
+        end as outcome,
+        coalesce(enqueued.id, admitted.run_id, used_key.run_id) as run_id,
+        dispatch.run_id as allotted_run_id,
+        coalesce(enqueued.run_at, {schema}.now() + coalesce(dispatch.wait, interval '0')) as run_at
+    from dispatch
+    left join admitted on admitted.run_id = dispatch.run_id
+    left join used_key
+        on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
+    left join enqueued
+        on enqueued.job_id = admitted.job_id and enqueued.debounce_digest = admitted.debounce_digest
+            and admitted.key_error is null
+),
+-- A duplicate may name a run that was allotted to an event of this batch, and not made: that one
+-- coalesced.
+told as (
+    insert into {schema}.job_dispatch (event_id, job_id, outcome, run_id)
+    select dispatched.event_id, dispatched.job_id, dispatched.outcome, coalesce(first.run_id, dispatched.run_id)
+    from outcome as dispatched
+    left join outcome as first
+        on first.allotted_run_id = dispatched.run_id and dispatched.outcome = 'duplicate'
+    where dispatched.outcome in ('duplicate', 'coalesced')
+        or dispatched.outcome = 'enqueued' and dispatched.debounce_digest is not null
 )
-select
-    dispatch.position,
-    case
-        when admitted.run_id is null then 'duplicate'
-        when admitted.key_error is not null then 'dead-letter'
-        when enqueued.id <> dispatch.run_id then 'coalesced'
-        else 'enqueued'
-    end as outcome,
-    coalesce(enqueued.id, admitted.run_id, used_key.run_id) as run_id,
-    dispatch.run_id as allotted_run_id,
-    coalesce(enqueued.run_at, {schema}.now() + coalesce(dispatch.wait, interval '0')) as run_at
-from dispatch
-left join admitted on admitted.run_id = dispatch.run_id
-left join used_key on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
-left join enqueued
-    on enqueued.job_id = admitted.job_id and enqueued.debounce_digest = admitted.debounce_digest
-        and admitted.key_error is null
-order by dispatch.position
+select position, outcome, run_id, allotted_run_id, run_at
+from outcome
+order by position

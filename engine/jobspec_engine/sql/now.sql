@@ -1,2 +1,0 @@
--- The engine's time, which cron ticks go by.
-select {schema}.now()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobspec_engine.cli import commands as core
-from jobspec_engine.cli import failing
+from jobspec_engine.cli import failing, operating
 
-commands = (*core.commands, *failing.commands)
+commands = (*core.commands, *failing.commands, *operating.commands)
 
 __all__ = ["commands"]

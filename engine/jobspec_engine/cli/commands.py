@@ -23,6 +23,7 @@ from jobspec_engine.cli.options import database, database_options, server, serve
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
+from jobspec_engine.retention import Retention
 from jobspec_engine.statements import Statements, fetch
 from jobspec_engine.tables import cell, show
 from jobspec_engine.worker import Worker
@@ -95,6 +96,9 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
     show_default=True,
     help="Seconds until the runs of a dead worker are reclaimed.",
 )
+@click.option(
+    "--retention", is_flag=True, help="Prune every ten minutes, as `jobspec prune` does by default."
+)
 @click.option("--until-idle", is_flag=True, help="Stop when nothing is due.")
 def worker_command(
     paths: tuple[str, ...],
@@ -102,6 +106,7 @@ def worker_command(
     schema: str,
     concurrency: int,
     lease: float,
+    retention: bool,  # noqa: FBT001  click's way
     until_idle: bool,  # noqa: FBT001  click's way
 ) -> None:
     """Run the jobs of PATHS until SIGTERM or Ctrl-C.
@@ -118,6 +123,7 @@ def worker_command(
             schema=schema,
             concurrency=concurrency,
             lease=timedelta(seconds=lease),
+            retention=Retention() if retention else None,
         )
         asyncio.run(_work(worker, until_idle=until_idle))
 

@@ -1,0 +1,171 @@
+"""Commands for those who look after an engine: what there is, what is wrong, what may go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+import psycopg
+
+from jobspec_engine.cli.options import database, database_options, server
+from jobspec_engine.cli.times import Age, Since
+from jobspec_engine.doctor import examine
+from jobspec_engine.operation_statements import OperationStatements
+from jobspec_engine.retention import Retention, prune
+from jobspec_engine.statements import drive, fetch
+from jobspec_engine.stats import prometheus
+from jobspec_engine.tables import cell, show
+from jobspec_engine.upkeep_statements import UpkeepStatements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, timedelta
+
+    from jobspec_engine.operation_statements import EventRow
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_job = click.argument("job_id", metavar="JOB")
+
+
+@click.command("events")
+@database_options
+@click.option("--name", help="Only events of this name.")
+@click.option("--since", type=Since(), help="Only those received since then, or `2h` ago.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@_as_json
+def events_command(
+    dsn: str | None,
+    schema: str,
+    name: str | None,
+    since: datetime | timedelta | None,
+    limit: int,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """List the newest events and what became of each; JSON has their data.
+
+    An event without a job started none, or the runs that it started were pruned.
+    """
+    with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
+        rows = fetch(connection, OperationStatements(schema).events(name, since, limit))
+    if as_json:
+        click.echo(json.dumps([_plain(row) for row in rows], indent=2, default=str))
+    elif rows:
+        headings = ("event", "name", "received", "job", "outcome", "run", "state")
+        show(headings, (cells for row in rows for cells in _event_rows(row)))
+    else:
+        click.echo("no events")
+
+
+def _plain(row: EventRow) -> dict[str, object]:
+    return {**row._asdict(), "data": json.loads(row.data)}
+
+
+def _event_rows(row: EventRow) -> Iterator[tuple[str, ...]]:
+    told = (row.event_id, row.name, cell(row.received_at))
+    for job in row.jobs:
+        yield (*told, job["job"], job["outcome"], cell(job["run"]), cell(job["state"]))
+    if not row.jobs:
+        yield (*told, "", "", "", "")
+
+
+@click.command("stats")
+@database_options
+def stats_command(dsn: str | None, schema: str) -> None:
+    """Print figures about runs, dead letters and workers in the text format of Prometheus."""
+    with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
+        figures = fetch(connection, OperationStatements(schema).stats())
+    click.echo(prometheus(figures, schema), nl=False)
+
+
+@click.command("prune")
+@database_options
+@click.option("--runs", type=Age(), default="30d", show_default=True, help="After their end.")
+@click.option("--events", type=Age(), default="30d", show_default=True, help="After they came.")
+@click.option("--dead-letters", type=Age(), default="90d", show_default=True, help="After the end.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 100_000),
+    default=1000,
+    show_default=True,
+    help="How many rows one transaction looks at.",
+)
+@_as_json
+def prune_command(
+    dsn: str | None,
+    schema: str,
+    runs: timedelta | None,
+    events: timedelta | None,
+    dead_letters: timedelta | None,
+    batch: int,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """Delete what is older than an age such as 12h or 30d, and free idempotency keys.
+
+    A run stays while it has a dead letter, an event while it has either; `forever` keeps all. A key
+    that still counts is never deleted.
+    """
+    retention = Retention(runs, events, dead_letters, batch)
+    with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
+        pruned = asdict(drive(connection, prune(retention, UpkeepStatements(schema))))
+    if as_json:
+        click.echo(json.dumps(pruned))
+    else:
+        for what, deleted in pruned.items():
+            click.echo(f"{what.replace('_', ' ')}: {deleted} deleted")
+
+
+@click.command("doctor")
+@database_options
+@_as_json
+def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
+    """Look for what is wrong with the database, and say what to do; exit 1 if anything is."""
+    with server(dsn) as chosen:
+        findings = examine(chosen, schema)
+    if as_json:
+        click.echo(json.dumps([{**asdict(one), "fine": one.fine} for one in findings], indent=2))
+    else:
+        rows = (
+            ("fine" if one.fine else "WRONG", one.check, cell(one.what), cell(one.advice))
+            for one in findings
+        )
+        show(("", "check", "found", "to do"), rows)
+    sys.exit(0 if all(one.fine for one in findings) else 1)
+
+
+@click.command("pause")
+@_job
+@database_options
+def pause_command(job_id: str, dsn: str | None, schema: str) -> None:
+    """Pause a job: what runs goes on, no further run is claimed, its schedules stand still."""
+    statements = UpkeepStatements(schema)
+    with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
+        paused = fetch(connection, statements.pause(job_id))
+        known = fetch(connection, statements.knows_job(job_id))[0]
+    click.echo(f"job {job_id} is paused" if paused else f"job {job_id} was paused already")
+    if not known:
+        click.echo(f"no worker and no run knows a job {job_id}", err=True)
+
+
+@click.command("resume")
+@_job
+@database_options
+def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
+    """Let a paused job go on: its runs are claimed again, missed ticks treated as its spec says."""
+    statements = UpkeepStatements(schema)
+    with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
+        resumed = fetch(connection, statements.resume(job_id))
+        fetch(connection, statements.wake())
+    click.echo(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")
+
+
+commands = (
+    doctor_command,
+    events_command,
+    pause_command,
+    prune_command,
+    resume_command,
+    stats_command,
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jobspec_engine.async_client import AsyncClient
 from jobspec_engine.cancel import Cancelled
-from jobspec_engine.client import AsyncClient, Client
+from jobspec_engine.client import Client
 from jobspec_engine.context import Context
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.engine import Engine

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from jobspec_engine.errors import AddJobError
+from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.rows import AddedRow
@@ -82,6 +83,12 @@ def add_job(
         else _within("max_attempts", max_attempts, range(1, _MOST_ATTEMPTS + 1)),
         wake=wake,
     )
+
+
+def added(job_id: str, rows: Sequence[AddedRow]) -> Dispatched:
+    """Return what became of an added run: what the statement's only row says."""
+    row = rows[0]
+    return Dispatched(job_id, row.outcome, row.run_id, row.due)
 
 
 def _check_times(options: AddJobOptions) -> None:

@@ -6,13 +6,15 @@ clients drive the same one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobspec_engine.dispatch import Dispatch, dispatch
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from psycopg import BaseConnection
 
     from jobspec import CompiledJobs
     from jobspec_engine.rows import KnownRow, SentRow
@@ -33,9 +35,13 @@ def prepare(event: Event, jobs: CompiledJobs) -> Prepared:
     return Prepared(encoded, tuple(dispatch(encoded, event.data, job) for job in triggered))
 
 
-def needs_transaction(batch: Iterable[Prepared]) -> bool:
-    """Tell whether sending may take two statements that must hold together."""
-    return any(_has_both_keys(row) for prepared in batch for row in prepared.dispatches)
+def needs_own(connection: BaseConnection[Any], batch: Iterable[Prepared]) -> bool:
+    """Tell whether to open a transaction, for two statements that must hold together.
+
+    Without autocommit there is one, the caller's to end.
+    """
+    rows = (row for prepared in batch for row in prepared.dispatches)
+    return connection.autocommit and any(map(_has_both_keys, rows))
 
 
 def exchange(batch: Sequence[Prepared], statements: Statements) -> Steps[list[Sent]]:

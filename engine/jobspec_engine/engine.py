@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
-from jobspec_engine.client import AsyncClient
+from jobspec_engine.async_client import AsyncClient
 from jobspec_engine.migrate import migrate
 from jobspec_engine.worker import Worker
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import jobspec
-from jobspec_engine.client import AsyncClient
+from jobspec_engine.async_client import AsyncClient
 from jobspec_engine.migrate import migrate
 from jobspec_engine.statements import Statements, fetch
 from jobspec_engine.worker import Worker

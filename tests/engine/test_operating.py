@@ -116,6 +116,17 @@ def test_a_job_that_was_added_by_key_is_told_as_an_event(dsn, connection):
     assert outcomes == [["enqueued"], ["coalesced"], ["enqueued"]]
 
 
+def test_an_event_that_was_deleted_by_hand_can_be_sent_again(dsn, connection):
+    compiled = job(debounce={"period": "1h"})
+    with Client(compiled, dsn) as client:
+        for _ in range(2):
+            made = client.send("event", {}, id="e").jobs[0]
+            assert made.outcome == "enqueued"
+            connection.execute("delete from jobspec.job_event; delete from jobspec.job_queue")
+    row = connection.execute("select outcome, run_id from jobspec.job_dispatch").fetchone()
+    assert row == ("enqueued", made.run_id)
+
+
 def test_events_are_listed_newest_first_by_name_and_time(dsn, clock, run):
     compiled = job()
     with Client(compiled, dsn) as client:

@@ -215,6 +215,8 @@ told as (
         on first.allotted_run_id = dispatched.run_id and dispatched.outcome = 'duplicate'
     where dispatched.outcome in ('duplicate', 'coalesced')
         or dispatched.outcome = 'enqueued' and dispatched.debounce_digest is not null
+    -- Only where somebody deleted the event by hand: what is told of events must not fail a send.
+    on conflict (event_id, job_id) do update set outcome = excluded.outcome, run_id = excluded.run_id
 )
 select position, outcome, run_id, allotted_run_id, run_at
 from outcome

@@ -10,10 +10,18 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
-from jobspec_engine.batch import Prepared, due_now, exchange, needs_own, prepare
+from jobspec_engine.batch import (
+    CHUNK,
+    Prepared,
+    due_now,
+    exchange,
+    exchange_chunks,
+    needs_own,
+    prepare,
+)
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
-from jobspec_engine.database import connection_settings, suit_pooler_async
+from jobspec_engine.database import again_after_deadlock, connection_settings, suit_pooler_async
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive_async, fetch_async
@@ -96,7 +104,10 @@ class AsyncClient:
         self, events: Iterable[Event], *, connection: AsyncConnection[Any] | None = None
     ) -> list[Sent]:
         """Send events as one: all are kept, or none. As `Client.send_many`."""
-        batch = [prepare(event, self._jobs) for event in events]
+        given = list(events)
+        if len(given) > CHUNK:
+            return await self._send_chunks(given, connection)
+        batch = [prepare(event, self._jobs) for event in given]
         if connection is not None:
             return await self._send(connection, batch)
         sent = await self._send_own(batch)
@@ -193,6 +204,27 @@ class AsyncClient:
         with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
             async with self._pool.connection() as own:
                 await fetch_async(own, self._statements.wake())
+
+    async def _send_chunks(
+        self, events: Sequence[Event], connection: AsyncConnection[Any] | None
+    ) -> list[Sent]:
+        @again_after_deadlock(unless=connection is not None)
+        async def send_all() -> list[Sent]:
+            async with self._using(connection) as used:
+                if not used.autocommit:
+                    await used.execute("select")  # as in client.py
+                async with used.transaction():
+                    return await drive_async(
+                        used, exchange_chunks(events, self._jobs, self._statements)
+                    )
+
+        sent = await send_all()
+        if connection is not None and due_now(sent):
+            await fetch_async(connection, self._statements.wake())
+        elif connection is None:
+            self._due = self._due or due_now(sent)
+            await self._wake()
+        return sent
 
     async def _send(
         self, connection: AsyncConnection[Any], batch: Sequence[Prepared], *, wake: bool = True

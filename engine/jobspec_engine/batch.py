@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from jobspec_engine.rows import KnownRow, SentRow
     from jobspec_engine.statements import Statements, Steps
 
+# Events a statement. More of them take more memory, and no less time.
+CHUNK = 5_000
+
 
 class Prepared(NamedTuple):
     """An event that was checked, and its rows for the jobs it triggers."""
@@ -65,6 +68,21 @@ def exchange(batch: Sequence[Prepared], statements: Statements) -> Steps[list[Se
         known.get(id(one)) or Sent(one.event.id, tuple(_told(one, answers[one.event.id])))
         for one in batch
     ]
+
+
+def exchange_chunks(
+    events: Sequence[Event], jobs: CompiledJobs, statements: Statements
+) -> Steps[list[Sent]]:
+    """Send many events, `CHUNK` of them a statement: only those are in memory in all their forms.
+
+    The caller holds the statements together by a transaction. Raises `EventError`, perhaps when
+    some statements were executed.
+    """
+    sent: list[Sent] = []
+    for start in range(0, len(events), CHUNK):
+        batch = [prepare(event, jobs) for event in events[start : start + CHUNK]]
+        sent += yield from exchange(batch, statements)
+    return sent
 
 
 def due_now(sent: Iterable[Sent]) -> bool:

@@ -10,9 +10,17 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
-from jobspec_engine.batch import Prepared, due_now, exchange, needs_own, prepare
+from jobspec_engine.batch import (
+    CHUNK,
+    Prepared,
+    due_now,
+    exchange,
+    exchange_chunks,
+    needs_own,
+    prepare,
+)
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
-from jobspec_engine.database import connection_settings, suit_pooler
+from jobspec_engine.database import again_after_deadlock, connection_settings, suit_pooler
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive, fetch
@@ -93,8 +101,14 @@ class Client:
     def send_many(
         self, events: Iterable[Event], *, connection: Connection[Any] | None = None
     ) -> list[Sent]:
-        """Send events as one: all are kept, or none. Returns what became of each, in order."""
-        batch = [prepare(event, self._jobs) for event in events]
+        """Send events as one: all are kept, or none. Returns what became of each, in order.
+
+        However many there are: they go to the database some thousands at a time.
+        """
+        given = list(events)
+        if len(given) > CHUNK:
+            return self._send_chunks(given, connection)
+        batch = [prepare(event, self._jobs) for event in given]
         if connection is not None:
             return self._send(connection, batch)
         with self._pool.connection() as own:
@@ -201,6 +215,25 @@ class Client:
 
     def _using(self, connection: Connection[Any] | None) -> AbstractContextManager[Connection[Any]]:
         return self._pool.connection() if connection is None else nullcontext(connection)
+
+    def _send_chunks(
+        self, events: Sequence[Event], connection: Connection[Any] | None
+    ) -> list[Sent]:
+        @again_after_deadlock(unless=connection is not None)
+        def send_all() -> list[Sent]:
+            with self._using(connection) as used:
+                if not used.autocommit:
+                    used.execute("select")  # begins the caller's, if need be: ours is in it then
+                with used.transaction():
+                    return drive(used, exchange_chunks(events, self._jobs, self._statements))
+
+        sent = send_all()
+        if connection is not None and due_now(sent):
+            fetch(connection, self._statements.wake())
+        elif connection is None and due_now(sent):
+            with suppress(psycopg.OperationalError), self._pool.connection() as own:
+                fetch(own, self._statements.wake())
+        return sent
 
     def _send(
         self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True

@@ -7,10 +7,13 @@ import os
 import socket
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg import OperationalError
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DeadlockDetected
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random_exponential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -25,6 +28,8 @@ _DEFAULTS: dict[str, str | int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
+
+Result = TypeVar("Result")
 
 _WHO_ANSWERS = "select pg_catalog.pg_backend_pid()"
 
@@ -60,6 +65,19 @@ def _suit(connection: BaseConnection[Any], row: Any) -> bool:
     if pooled:
         connection.prepare_threshold = None
     return pooled
+
+
+def again_after_deadlock(*, unless: bool) -> Callable[[Callable[[], Result]], Callable[[], Result]]:
+    """Have a transaction tried again that lost a deadlock, unless it is the caller's.
+
+    A single statement takes its locks in one order. Two that send many events in several may meet.
+    """
+    return retry(
+        retry=retry_if_exception_type(DeadlockDetected),
+        stop=stop_after_attempt(1 if unless else 10),
+        wait=wait_random_exponential(multiplier=0.1, max=5),
+        reraise=True,
+    )
 
 
 def hang_up(connection: BaseConnection[Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jobspec import EventError
 from jobspec_engine.payload import encode, is_object
+from jobspec_engine.telemetry import carried
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +38,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An event checked and ready for the database: its id set, its data JSON text."""
+    """An event checked and ready for the database: its id set, its data and its trace JSON text."""
 
     id: str
     name: str
     data: str
     ts: int | None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def encode_event(event: Event) -> Encoded:
         name=_text("name", event.name, MAX_NAME_BYTES),
         data=encode(event.data, "event.data", EventError),
         ts=event.ts,
+        trace=carried(),
     )
 
 

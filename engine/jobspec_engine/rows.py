@@ -53,6 +53,8 @@ class Claimed(NamedTuple):
     ran: timedelta
     # Which pass of its attempt begins, counted from 1.
     passes: int
+    # The trace in which its event was sent: JSON text.
+    trace: str | None = None
 
 
 class Held(NamedTuple):

@@ -123,13 +123,13 @@ class Statements:
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
-        given = columns(((e.id, e.name, e.data, e.ts) for e in events), 4)
+        given = columns(((e.id, e.name, e.data, e.ts, e.trace) for e in events), 5)
         rows = columns(dispatches, len(Dispatch._fields))
         call = self._call(
             "send",
             SentRow._make,
             run_id_sequence=f"{sql.Identifier(self.schema).as_string()}.job_queue_id_seq",
-            **dict(zip(("event_ids", "event_names", "event_data", "event_ts"), given, strict=True)),
+            **dict(zip(_EVENT_PARAMETERS, given, strict=True)),
             **dict(zip(_DISPATCH_PARAMETERS, rows, strict=True)),
         )
         return replace(call, prepare=False) if len(dispatches) > _MANY else call
@@ -276,6 +276,9 @@ _FAIL_PARAMETERS = (
     "retries_at",
     "finishes",
 )
+
+# The parameters of send.sql that hold events.
+_EVENT_PARAMETERS = ("event_ids", "event_names", "event_data", "event_ts", "event_traces")
 
 # The parameters of send.sql that hold the columns of Dispatch, in its order.
 _DISPATCH_PARAMETERS = (

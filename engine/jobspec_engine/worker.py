@@ -24,6 +24,7 @@ from jobspec_engine.rows import Failure, Held, Suspension
 from jobspec_engine.slots import Room, Slots
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
+from jobspec_engine.telemetry import traced
 from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
@@ -195,7 +196,9 @@ class Worker:
         return len(claimed)
 
     def _start(self, run: Claimed, held: Held) -> None:
-        task = asyncio.create_task(attempt(run, held, self._handlers, self._journal))
+        task = asyncio.create_task(
+            traced(run, lambda: attempt(run, held, self._handlers, self._journal))
+        )
         self._attempts[held] = task
         task.add_done_callback(partial(self._ended, run, held, time.monotonic()))
 

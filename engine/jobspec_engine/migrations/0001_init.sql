@@ -15,6 +15,8 @@ create table {schema}.job_event (
     -- When it happened by its sender's word, in milliseconds since 1970.
     ts          bigint      not null,
     received_at timestamptz not null,
+    -- The trace in which it was sent, as JSON: headers of W3C's Trace Context by name.
+    trace       text,
 
     constraint job_event_pkey primary key (id),
     constraint job_event_id_length check (octet_length(id) between 1 and 255),

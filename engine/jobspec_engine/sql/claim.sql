@@ -6,7 +6,8 @@
 -- longer holds. The next claim takes it. Zero rows: nothing is due.
 with due as (
     select
-        queue.id, queue.run_at, queue.first_claimed_at, event.id as event_id, event.name, event.data, event.ts
+        queue.id, queue.run_at, queue.first_claimed_at, event.id as event_id, event.name, event.data, event.ts,
+        event.trace
     from {schema}.job_queue as queue
     join {schema}.job_event as event on event.id = queue.event_id
     where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
@@ -34,8 +35,8 @@ claimed as (
         due.event_id, due.name, due.data, due.ts,
         case when due.first_claimed_at is null then {schema}.now() - due.run_at end as waited,
         {schema}.now() - coalesce(due.first_claimed_at, {schema}.now()) as ran,
-        queue.passes
+        queue.passes, due.trace
 )
-select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran, passes
+select id, job_id, attempt, max_attempts, event_id, name, data::text, ts, waited, ran, passes, trace
 from claimed
 order by priority, run_at, id

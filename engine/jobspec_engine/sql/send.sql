@@ -13,12 +13,15 @@
 with given_event as (
     select *
     from unnest(
-        %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[]
-    ) with ordinality as given (id, name, data, ts, position)
+        %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[],
+        %(event_traces)s::text[]
+    ) with ordinality as given (id, name, data, ts, trace, position)
 ),
 new_event as (
-    insert into {schema}.job_event (id, name, data, ts, received_at)
-    select id, name, data::json, coalesce(ts, floor(extract(epoch from {schema}.now()) * 1000)), {schema}.now()
+    insert into {schema}.job_event (id, name, data, ts, received_at, trace)
+    select
+        id, name, data::json, coalesce(ts, floor(extract(epoch from {schema}.now()) * 1000)), {schema}.now(),
+        trace
     from given_event
     order by id
     on conflict (id) do nothing

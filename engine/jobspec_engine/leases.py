@@ -123,13 +123,14 @@ class LeaseKeeper:
         connection = self._connect()
         with answered_within_in_thread(self._interval, partial(hang_up, connection)):
             renewed = fetch(connection, self._statements.heartbeat(asked, self._lease))
-        kept = {Held(one.run_id, one.lease_token): one.cancel_requested for one in renewed}
+        kept = {Held(one.run_id, one.lease_token): one for one in renewed}
         with self._lock:
             held = [one for one in asked if one in self._renewed_at]  # others have ended meanwhile
-            self._renewed_at.update((one, asked_at) for one in held if one in kept)
+            extended = [one for one in held if one in kept and kept[one].extended]
+            self._renewed_at.update((one, asked_at) for one in extended)
         self._lose([one for one in held if one not in kept], "another worker has it")
         for one in held:
-            if kept.get(one):
+            if one in kept and kept[one].cancel_requested:
                 self._on_cancel(one)
 
     def _give_up_expired(self) -> None:

@@ -82,11 +82,15 @@ class Completion(NamedTuple):
 
 
 class Renewed(NamedTuple):
-    """A lease that was renewed, and whether its run was asked to end."""
+    """A lease that is held: whether its run was asked to end, and whether it was extended.
+
+    It was not where somebody else held the row locked.
+    """
 
     run_id: int
     lease_token: UUID
     cancel_requested: bool
+    extended: bool
 
 
 class Failure(NamedTuple):

@@ -168,7 +168,7 @@ class Statements:
         )
 
     def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[Renewed]:
-        """Extend leases: those that are still held."""
+        """Extend leases: those that are still held, and which of them were locked."""
         return self._fenced("heartbeat", Renewed._make, held, lease=lease)
 
     def release(self, held: Iterable[Held]) -> Call[Held]:

@@ -79,10 +79,24 @@ def test_a_heartbeat_extends_the_lease(dsn, clock, connection):
     token = uuid4()
     (run,) = claim(connection, token=token)
     later = clock.advance(20)
-    assert heartbeat(connection, run, token) == [Renewed(run.run_id, token, cancel_requested=False)]
+    renewed = Renewed(run.run_id, token, cancel_requested=False, extended=True)
+    assert heartbeat(connection, run, token) == [renewed]
     assert run_of(connection).lease_until == later + LEASE
     clock.advance(20)
     assert reclaim(connection) == []
+
+
+def test_a_heartbeat_tells_a_run_that_is_locked_from_one_that_is_lost(dsn, connection):
+    send(dsn, job(), {}, {})
+    token = uuid4()
+    locked, lost = claim(connection, token=token)
+    with psycopg.connect(dsn) as locking:
+        locking.execute("select from jobspec.job_queue where id = %s for update", [locked.run_id])
+        told = fetch(
+            connection,
+            SQL.heartbeat([Held(locked.run_id, token), Held(lost.run_id, uuid4())], LEASE),
+        )
+    assert told == [Renewed(locked.run_id, token, cancel_requested=False, extended=False)]
 
 
 def test_a_run_whose_lease_ran_out_is_ready_again_with_its_attempt_unused(dsn, clock, connection):
@@ -236,6 +250,42 @@ def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection
         until(lambda: run_of(connection).lease_until > before, "a renewal")
     assert losses.lost == [old]
     assert "another worker has it" in caplog.text  # known long before the lease runs out
+
+
+def test_a_locked_row_costs_no_other_run_its_lease(dsn, connection):
+    """And the locked one is given up only when its own time is over."""
+    send(dsn, job(), {}, {})
+    token, losses = uuid4(), Losses()
+    claimed = claim(connection, token=token, lease=SHORT)
+    locked, free = [Held(run.run_id, token) for run in claimed]
+    with (
+        psycopg.connect(dsn) as locking,
+        LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper,
+    ):
+        locking.execute("select from jobspec.job_queue where id = %s for update", [locked.run_id])
+        since = time.monotonic()
+        keeper.hold(locked, since)
+        keeper.hold(free, since)
+        before = runs(connection)[1].lease_until
+        until(lambda: runs(connection)[1].lease_until > before + SHORT, "two renewals")
+        assert losses.news.wait(PATIENCE)
+        assert time.monotonic() - since >= SHORT.total_seconds()
+        assert keeper.holds(free)
+    assert losses.lost == [locked]
+
+
+def test_a_row_that_was_locked_for_a_while_is_renewed_again(dsn, connection):
+    send(dsn, job())
+    token = uuid4()
+    held = Held(claim(connection, token=token, lease=SHORT)[0].run_id, token)
+    with LeaseKeeper(dsn, SQL, 4 * SHORT, pytest.fail, pytest.fail) as keeper:
+        with psycopg.connect(dsn) as locking:
+            locking.execute("select from jobspec.job_queue for update")
+            keeper.hold(held, time.monotonic())
+            keeper.renew_now()
+            before = run_of(connection).lease_until
+        until(lambda: run_of(connection).lease_until > before, "a renewal")
+        assert keeper.holds(held)
 
 
 def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, connection):

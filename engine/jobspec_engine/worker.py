@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from jobspec_engine.attempt import Handlers, attempt
 from jobspec_engine.handlers import load_handlers
+from jobspec_engine.job_sets import merged
 from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.persistence import Persistence
@@ -29,7 +30,7 @@ from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.recorder import Ended
@@ -51,7 +52,8 @@ _RECLAIM_BATCH = 500
 class Worker:
     """Runs the runs of some jobs, at most `concurrency` at a time.
 
-    `limits` are for single jobs: how many of its runs this worker holds at once, by job id.
+    `jobs` may be several sets of them. `limits` are for single jobs: how many of its runs this
+    worker holds at once, by job id.
 
     A run is held under a `lease` that is renewed while its handler runs; when this process dies,
     another worker makes the run ready again once the lease has run out, within one `poll`. The
@@ -60,12 +62,13 @@ class Worker:
     worker deletes what is older every ten minutes.
 
     Raises `HandlerError` for a handler that can't be imported, `UnsupportedOptionError` for an
-    option that the engine can't honour.
+    option that the engine can't honour, `WorkerError` for two jobs of one id and for a limit that
+    can't be meant.
     """
 
     def __init__(
         self,
-        jobs: CompiledJobs,
+        jobs: CompiledJobs | Sequence[CompiledJobs],
         dsn: str,
         *,
         schema: str = "jobspec",
@@ -78,6 +81,7 @@ class Worker:
         retention: Retention | None = None,
         name: str | None = None,
     ) -> None:
+        jobs = merged(jobs)
         require_supported(jobs)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._job_ids = tuple(jobs)
@@ -217,10 +221,15 @@ class Worker:
         if task.cancelled():
             self._left(held, lost=lost)
         elif error := task.exception():
-            log.error("run %d: its pass broke; its lease will run out", run.run_id, exc_info=error)
+            log.error(
+                "run %d: its pass broke; its lease will run out",
+                run.run_id,
+                exc_info=error,
+                extra=self._about(run),
+            )
             self._keeper.drop(held)
         else:
-            self._hand_in(held, task.result())
+            self._hand_in(run, held, task.result())
 
     def _left(self, held: Held, *, lost: bool) -> None:
         """Give back a run whose pass was cancelled, unless somebody else may have it."""
@@ -229,12 +238,13 @@ class Worker:
         else:
             self._recorder.record(Suspension(*held))
 
-    def _hand_in(self, held: Held, ended: Ended | None) -> None:
+    def _hand_in(self, run: Claimed, held: Held, ended: Ended | None) -> None:
         if ended is None:
             self._recorded(held, kept=False)
             return
         if isinstance(ended, Failure):
-            log.warning("run %d: attempt failed: %s", ended.run_id, ended.message)
+            about = self._about(run)
+            log.warning("run %d: attempt failed: %s", run.run_id, ended.message, extra=about)
         if not isinstance(ended, Suspension):
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
@@ -244,7 +254,20 @@ class Worker:
         self._keeper.drop(held)
         self._nudge.set()
         if not kept:
-            log.warning("run %d: lease lost before its end; nothing was recorded", held.run_id)
+            log.warning(
+                "run %d: lease lost before its end; nothing was recorded",
+                held.run_id,
+                extra={"worker": self.name, "run_id": held.run_id},
+            )
+
+    def _about(self, run: Claimed) -> dict[str, object]:
+        """Return what log records carry of a run, for structured logs."""
+        return {
+            "worker": self.name,
+            "run_id": run.run_id,
+            "job_id": run.job_id,
+            "attempt": run.attempt,
+        }
 
     def _give_back_waiting(self, *, everything: bool = False) -> None:
         """Give back at once what was claimed ahead and will not start soon, its attempt unused."""
@@ -293,7 +316,12 @@ class Worker:
                 self._statements.reclaim(self._max_refunds, _RECLAIM_BATCH)
             )
             for run in reclaimed:
-                log.warning("run %d: its worker is gone, now %s", run.run_id, run.state)
+                log.warning(
+                    "run %d: its worker is gone, now %s",
+                    run.run_id,
+                    run.state,
+                    extra={"worker": self.name, "run_id": run.run_id},
+                )
                 self._nudge.set()
             more = len(reclaimed) == _RECLAIM_BATCH
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import sys
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -75,9 +76,16 @@ def run(folder, dsn, monkeypatch):
 @pytest.fixture
 def waiting_worker(run, dsn):
     """A worker in a process of its own, whose handler was entered and waits to be told."""
+    with at_work(run, dsn) as process:
+        yield process
+
+
+@contextmanager
+def at_work(run, dsn, *options):
+    """Have a worker at work as `waiting_worker` does, with options."""
     assert run("send", "wait", "--jobs", "waiting.yaml").exit_code == 0
     environment = {**os.environ, "JOBSPEC_DSN": dsn}
-    with PythonProcess(COMMAND, "worker", "waiting.yaml", env=environment) as process:
+    with PythonProcess(COMMAND, "worker", "waiting.yaml", *options, env=environment) as process:
         process.expect("entered")
         yield process
 
@@ -277,6 +285,35 @@ def test_the_second_sigterm_gives_the_running_run_back(waiting_worker, connectio
     assert waiting_worker.process.wait(MEETING_TIMEOUT) == 0
     (back,) = all_runs(connection)
     assert (back.state, back.attempt) == ("pending", 0)
+
+
+def test_a_run_that_has_not_ended_within_the_grace_period_is_given_back(run, dsn, connection):
+    with at_work(run, dsn, "--grace", "0.1") as process:
+        process.process.send_signal(signal.SIGTERM)
+        said(process, "giving the running runs back")
+        assert process.process.wait(MEETING_TIMEOUT) == 0
+    (back,) = all_runs(connection)
+    assert (back.state, back.attempt) == ("pending", 0)
+
+
+def test_a_worker_logs_json_where_that_is_asked_for(run, dsn):
+    with at_work(run, dsn, "--log-format", "json") as process:
+        line = json.loads(process.process.stderr.readline())
+        assert (line["level"], line["message"].endswith("is at work")) == ("info", True)
+
+
+@pytest.mark.parametrize("limit", ["email.send", "=3", "email.send=many", "no.such.job=3"])
+def test_a_limit_that_can_not_be_meant_is_refused(run, limit):
+    result = run("worker", "jobs.yaml", "--until-idle", "--limit", limit)
+    assert result.exit_code != 0
+    assert "email.send=3" in result.stderr or "no.such.job" in result.stderr
+
+
+def test_a_limit_is_taken(run, connection):
+    send_email(run)
+    limit = ("--limit", "email.send=1")
+    assert run("worker", "jobs.yaml", "--until-idle", *limit).exit_code == 0
+    assert all_runs(connection)[0].state == "completed"
 
 
 # --- what goes wrong

@@ -13,13 +13,14 @@ import os
 import signal
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 import psycopg
 
 import jobspec
-from jobspec_engine.cli.options import database, database_options, server, server_option
+from jobspec_engine.cli.logs import log_to_stderr
+from jobspec_engine.cli.options import Limit, database, database_options, server, server_option
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
@@ -97,6 +98,21 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
     help="Seconds until the runs of a dead worker are reclaimed.",
 )
 @click.option(
+    "--limit",
+    "limits",
+    type=Limit(),
+    multiple=True,
+    help="How many runs of one job this worker holds at once, such as `email.send=3`; repeatable.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=25.0,
+    show_default=True,
+    help="Seconds that running runs have to end when the worker is stopped.",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@click.option(
     "--retention", is_flag=True, help="Prune every ten minutes, as `jobspec prune` does by default."
 )
 @click.option("--until-idle", is_flag=True, help="Stop when nothing is due.")
@@ -106,14 +122,18 @@ def worker_command(
     schema: str,
     concurrency: int,
     lease: float,
+    limits: tuple[tuple[str, int], ...],
+    grace: float,
+    log_format: Literal["text", "json"],
     retention: bool,  # noqa: FBT001  click's way
     until_idle: bool,  # noqa: FBT001  click's way
 ) -> None:
     """Run the jobs of PATHS until SIGTERM or Ctrl-C.
 
-    The first signal lets running runs end; a second one gives them back at once.
+    The first signal lets running runs end, and gives back those that have not after a while; a
+    second one gives them back at once.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr(log_format)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  handlers are named as `python -m` finds them
     jobs = jobspec.compile(paths)
     with database(dsn, schema) as chosen:
@@ -122,28 +142,34 @@ def worker_command(
             chosen,
             schema=schema,
             concurrency=concurrency,
+            limits=dict(limits),
             lease=timedelta(seconds=lease),
             retention=Retention() if retention else None,
         )
-        asyncio.run(_work(worker, until_idle=until_idle))
+        asyncio.run(_work(worker, grace, until_idle=until_idle))
 
 
-async def _work(worker: Worker, *, until_idle: bool) -> None:
+async def _work(worker: Worker, grace: float, *, until_idle: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, worker)
+        loop.add_signal_handler(number, _stop, worker, grace)
     log.info("worker %s is at work", worker.name)
     await worker.run(until_idle=until_idle)
     log.info("worker %s is done", worker.name)
 
 
-def _stop(worker: Worker) -> None:
+def _stop(worker: Worker, grace: float) -> None:
     if worker.stopping:
-        log.info("giving the running runs back")
-        worker.stop(now=True)
-    else:
-        log.info("letting the running runs end; a second signal gives them back")
-        worker.stop()
+        _give_back(worker)
+        return
+    log.info("letting the running runs end for %g s; a second signal gives them back", grace)
+    worker.stop()
+    asyncio.get_running_loop().call_later(grace, _give_back, worker)
+
+
+def _give_back(worker: Worker) -> None:
+    log.info("giving the running runs back")
+    worker.stop(now=True)
 
 
 @click.command("send")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 import psycopg
@@ -53,6 +53,21 @@ def _check_schema(_: click.Context, __: click.Parameter, value: str) -> str:
     except MigrationError as error:
         raise click.BadParameter(str(error)) from error
     return value
+
+
+class Limit(click.ParamType[tuple[str, int]]):
+    """A job's id and how many of its runs: `job=3`."""
+
+    name = "job=n"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Return the two."""
+        job_id, _, number = value.rpartition("=")
+        if not job_id or not number.isdecimal():
+            self.fail("write a job and how many of its runs, such as `email.send=3`", param, ctx)
+        return job_id, int(number)
 
 
 _dsn = click.option(

@@ -1,0 +1,38 @@
+"""What a worker logs, as lines for people or as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Literal
+
+# What log records of the engine carry beside their message.
+FIELDS = ("worker", "run_id", "job_id", "attempt")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record, on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON: time, level, logger, message, what it carries, and its error."""
+        about = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        error = {"error": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps(
+            {
+                "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": record.getMessage(),
+                **about,
+                **error,
+            }
+        )
+
+
+def log_to_stderr(form: Literal["text", "json"]) -> None:
+    """Have everything from INFO on logged."""
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

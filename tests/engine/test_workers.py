@@ -1,0 +1,109 @@
+"""Several workers, several sets of jobs, and what workers log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections import Counter
+
+import pytest
+
+from databases import PythonProcess
+from enginekit import Gate, job, run_of, run_until_idle, runs, until_async, working
+from jobspec_engine import Client, Event, Worker
+from jobspec_engine.cli.logs import JsonFormatter
+from jobspec_engine.errors import WorkerError
+
+PEERS = """
+import sys, asyncio
+sys.path[:0] = sys.argv[2].split(":")
+from enginekit import job
+from jobspec_engine import Worker
+
+async def handler(context):
+    await asyncio.sleep(0.001)
+    return context.event.data["n"]
+
+print("here"); input()
+worker = Worker(job(handler=handler), sys.argv[1], concurrency=5, name=sys.argv[3])
+asyncio.run(worker.run(until_idle=True))
+"""
+
+
+def test_workers_in_many_processes_share_the_runs_and_none_runs_twice(dsn, connection):
+    with Client(job(), dsn) as client:
+        client.send_many([Event("event", {"n": n}) for n in range(600)])
+    names = ("one", "two", "three")
+    processes = [PythonProcess(PEERS, dsn, ":".join(sys.path), name) for name in names]
+    for process in processes:
+        process.expect("here")
+    for process in processes:
+        process.tell()
+    for process in processes:
+        process.end()
+    done = runs(connection)
+    assert Counter(run.result for run in done) == Counter(range(600))
+    assert {(run.state, run.attempt, run.refunds) for run in done} == {("completed", 1, 0)}
+    assert {run.claimed_by for run in done} == set(names)
+
+
+async def test_one_worker_runs_several_sets_of_jobs(dsn, connection):
+    sets = job("mail", event="mail"), job("order", event="order")
+    for compiled, event in zip(sets, ("mail", "order"), strict=True):
+        with Client(compiled, dsn) as client:
+            client.send(event, {})
+    await run_until_idle(sets, dsn)
+    assert {run.job_id: run.state for run in runs(connection)} == {
+        "mail": "completed",
+        "order": "completed",
+    }
+
+
+async def test_workers_of_two_sets_leave_each_other_s_runs(dsn, connection):
+    mail, order = Gate(), Gate()
+    sets = job("mail", event="mail", handler=mail), job("order", event="order", handler=order)
+    for compiled, event in zip(sets, ("mail", "order"), strict=True):
+        with Client(compiled, dsn) as client:
+            client.send_many([Event(event, {})] * 3)
+    async with working(sets[0], dsn, name="mail"), working(sets[1], dsn, name="order"):
+        mail.open.set()
+        order.open.set()
+        await until_async(lambda: {run.state for run in runs(connection)} == {"completed"})
+    assert {(run.job_id, run.claimed_by) for run in runs(connection)} == {
+        ("mail", "mail"),
+        ("order", "order"),
+    }
+
+
+def test_sets_that_have_a_job_in_common_are_refused(dsn):
+    with pytest.raises(WorkerError, match="more than one set of jobs has `mail`"):
+        Worker([job("mail"), job("order"), job("mail")], dsn)
+
+
+async def test_a_log_record_tells_of_which_run_it_is(dsn, connection, caplog):
+    async def handler(context):
+        raise ValueError("no such order")
+
+    compiled = job(handler=handler)
+    with Client(compiled, dsn) as client:
+        client.send("event", {})
+    await run_until_idle(compiled, dsn, name="me")
+    (record,) = [one for one in caplog.records if "attempt failed" in one.getMessage()]
+    line = json.loads(JsonFormatter().format(record))
+    about = {"worker": "me", "run_id": run_of(connection).id, "job_id": "job", "attempt": 1}
+    assert {name: line[name] for name in about} == about
+    assert (line["level"], line["logger"]) == ("warning", "jobspec_engine.worker")
+    assert "no such order" in line["message"]
+
+
+def test_a_log_record_is_one_line_with_its_error():
+    try:
+        int("broken")
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "", 1, "two\nlines", (), sys.exc_info())
+    text = JsonFormatter().format(record)
+    assert "\n" not in text
+    line = json.loads(text)
+    assert line["message"] == "two\nlines"
+    assert "ValueError: invalid literal" in line["error"]

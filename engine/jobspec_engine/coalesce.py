@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from psycopg import OperationalError
+from jobspec_engine.database import is_away
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -65,11 +65,8 @@ class Coalescer(Generic[Item, Result]):
     async def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:
             results = await self._flush([item for item, _ in batch])
-        except OperationalError as error:  # the database failed for all of them alike
-            _fail(batch, error)
-            return
         except Exception as error:  # noqa: BLE001  the callers raise it
-            if len(batch) == 1:
+            if len(batch) == 1 or is_away(error):  # the database failed for all of them alike
                 _fail(batch, error)
                 return
             for entry in batch:

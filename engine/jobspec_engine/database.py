@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg import OperationalError
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import (
+    IdleInTransactionSessionTimeout,
+    ProgramLimitExceeded,
+    ReadOnlySqlTransaction,
+    StatementTooComplex,
+    TooManyArguments,
+    TooManyColumns,
+)
 from psycopg.errors import DeadlockDetected
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
@@ -31,6 +39,12 @@ _DEFAULTS: dict[str, str | int] = {
 
 Result = TypeVar("Result")
 
+# What a database raises that is away: for now, or until its standby has taken over.
+_AWAY = (OperationalError, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)
+
+# What it raises of a statement that is too much for it, now and every time.
+_TOO_MUCH = (ProgramLimitExceeded, StatementTooComplex, TooManyArguments, TooManyColumns)
+
 _WHO_ANSWERS = "select pg_catalog.pg_backend_pid()"
 
 
@@ -42,6 +56,11 @@ def connection_settings(dsn: str, application_name: str) -> dict[str, str | int 
     given = conninfo_to_dict(dsn)
     defaults = {**_DEFAULTS, "application_name": application_name}
     return {"autocommit": True} | {k: v for k, v in defaults.items() if k not in given}
+
+
+def is_away(error: BaseException) -> bool:
+    """Tell whether an error is of a database that can't be reached or used for now."""
+    return isinstance(error, _AWAY) and not isinstance(error, _TOO_MUCH)
 
 
 def suit_pooler(connection: Connection[Any]) -> bool:

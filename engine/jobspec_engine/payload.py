@@ -10,6 +10,9 @@ from typing import TypeGuard
 # reader's recursion limit is not its sender's, and Postgres has one too.
 _MAX_DEPTH = 500
 
+# How much JSON text of one value is kept: what is larger would hold up the records of other runs.
+MAX_BYTES = 16 << 20
+
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
     """Tell whether a value is what JSON calls an object."""
@@ -34,7 +37,8 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
     """Return `value` as JSON text in ASCII, in which U+0000 and lone surrogates are escapes.
 
     Raises `error`, with the place of the fault below `name`, for what is not JSON (keys that are
-    not text, nan and infinities, cycles, other types) and for more than 500 levels.
+    not text, nan and infinities, cycles, other types), for more than 500 levels and for more than
+    16 MiB of text.
     """
     try:
         text = _encode(value)
@@ -47,6 +51,11 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
         raise error(_too_deep(name))
     if not all_keys_are_text:
         raise error(_fault(value, name))
+    if len(text) > MAX_BYTES:
+        raise error(
+            f"{name} has {len(text):,} bytes as JSON, and {MAX_BYTES:,} can be kept:"
+            " keep it elsewhere, and pass on where"
+        )
     return text
 
 

@@ -6,16 +6,16 @@ import logging
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
-from psycopg import AsyncConnection, OperationalError
-from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
+from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from jobspec_engine.database import (
     answered_within,
     connection_settings,
     hang_up,
+    is_away,
     suit_pooler_async,
 )
 from jobspec_engine.statements import drive_async, fetch_async
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from jobspec_engine.statements import Call, Steps
 
 log = logging.getLogger(__name__)
-
-# What a database raises that is away: for now, or until its standby has taken over.
-_AWAY = (OperationalError, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -108,7 +105,7 @@ class Persistence:
     def retrying(self) -> AsyncRetrying:
         """Return what calls a function again while the database can't be reached."""
         return AsyncRetrying(
-            retry=retry_if_exception_type(_AWAY),
+            retry=retry_if_exception(is_away),
             wait=wait_random_exponential(multiplier=0.1, max=10),
             stop=lambda _: self._given_up,
             before_sleep=_tell,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
-from itertools import islice
 from typing import TYPE_CHECKING, Self, TypeVar
 
-import psycopg
-
+from jobspec_engine.database import is_away
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 
 if TYPE_CHECKING:
@@ -28,13 +27,19 @@ log = logging.getLogger(__name__)
 _BATCH = 1000
 _BACKLOG = 2000
 
+# How many characters of results one statement records, unless one alone has more.
+_BATCH_SIZE = 32 << 20
+
+_MAX_MESSAGE = 1000
+
 
 class Recorder:
     """Records ends, and tells of each lease when it is done with: `on_recorded(held, kept)`.
 
     `kept` is false for a run that was held no longer, or whose end could not be recorded: its lease
     runs out, and it runs again. Ends that are handed in while one batch is on its way make the
-    next. A batch that the database refuses is recorded one by one, so that a bad end fails alone.
+    next. A batch that the database refuses is recorded one by one; a run of which it refuses the
+    success as well fails with what it says of it, since its handler would only do the same again.
     """
 
     def __init__(
@@ -87,14 +92,22 @@ class Recorder:
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                batch = list(islice(self._waiting, _BATCH))
-                for _ in batch:
-                    self._waiting.popleft()
+                batch = self._next_batch()
                 self._under_way = len(batch)
                 await self._write_each_kind(batch)
         finally:
             self._under_way = 0
             self._running = None
+
+    def _next_batch(self) -> list[Ended]:
+        batch: list[Ended] = []
+        size = 0
+        while self._waiting and len(batch) < _BATCH:
+            size += _size(self._waiting[0])
+            if batch and size > _BATCH_SIZE:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
 
     async def _write_each_kind(self, batch: Sequence[Ended]) -> None:
         await self._write(self._complete, [one for one in batch if isinstance(one, Completion)])
@@ -111,14 +124,18 @@ class Recorder:
         kept: set[int] = set()
         try:
             kept = await write(batch)
-        except psycopg.OperationalError as error:  # the database failed for all of them alike
-            log.warning("%d ends not recorded, their leases will run out: %s", len(batch), error)
-        except Exception:
-            if len(batch) > 1:
+        except Exception as error:
+            if is_away(error):  # the database failed for all of them alike
+                log.warning("%d ends not recorded, leases will run out: %s", len(batch), error)
+            elif len(batch) > 1:
                 for one in batch:
                     await self._write(write, [one])
                 return
-            log.exception("run %d: its end can't be recorded", batch[0].run_id)
+            else:
+                log.exception("run %d: its end can't be recorded", batch[0].run_id)
+                if isinstance(batch[0], Completion):
+                    await self._write(self._fail, [_refused(batch[0], error)])
+                    return
         for one in batch:
             self._on_recorded(Held(one.run_id, one.lease_token), one.run_id in kept)
 
@@ -131,3 +148,21 @@ class Recorder:
     async def _suspend(self, batch: Sequence[Suspension]) -> set[int]:
         held = await self._database.fetch(self._statements.suspend(batch))
         return {one.run_id for one in held}
+
+
+def _size(ended: Ended) -> int:
+    return len(ended.result) if isinstance(ended, Completion) else 0
+
+
+def _refused(completion: Completion, error: Exception) -> Failure:
+    """Return how a run ends whose success the database refused to record."""
+    said = " ".join(str(error).split())[:_MAX_MESSAGE]
+    message = f"its result can't be recorded: {said}"
+    return Failure(
+        completion.run_id,
+        completion.lease_token,
+        delay=None,
+        reason="not-retriable",
+        message=message,
+        error=json.dumps(message),
+    )

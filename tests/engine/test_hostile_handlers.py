@@ -11,6 +11,7 @@ import pytest
 
 from enginekit import dead_letters, jobs, run_of, run_until_idle, runs
 from jobspec_engine import Client
+from jobspec_engine.payload import MAX_BYTES
 
 
 class UnspeakableError(Exception):
@@ -196,6 +197,7 @@ NOT_JSON = {
     "a key that is not text": {1: 2},
     "a cycle": cycle(),
     "a coroutine function": echo,
+    "more than can be kept": "x" * MAX_BYTES,
 }
 
 

@@ -139,6 +139,7 @@ REFUSED = {
     "nesting 1,000 deep": (nested(1_000), "nested too deeply"),
     "nesting without end": (nested(100_000), "nested too deeply"),
     "an integer too long to print": ({"n": 10**5000}, "event.data"),
+    "more than 16 MiB": ({"x": "x" * (16 << 20)}, "16,777,216 can be kept"),
 }
 
 

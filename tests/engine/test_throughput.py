@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from uuid import uuid4
 
 import pytest
@@ -9,6 +10,7 @@ from enginekit import (
     SQL,
     Gate,
     claim,
+    dead_letters,
     job,
     jobs,
     run_of,
@@ -17,9 +19,10 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client
+from jobspec_engine import recorder as recorder_module
 from jobspec_engine.persistence import Persistence
 from jobspec_engine.recorder import Recorder
-from jobspec_engine.rows import Completion, Held
+from jobspec_engine.rows import Completion, Failure, Held
 from jobspec_engine.slots import Slots
 
 
@@ -72,7 +75,7 @@ async def test_no_run_is_claimed_while_too_many_ends_wait_for_their_record(dsn, 
         await until_async(lambda: states(connection) == ["completed"] * 2)
 
 
-async def test_an_end_that_the_database_refuses_fails_alone(dsn, connection, caplog):
+async def test_a_success_that_the_database_refuses_fails_its_run_alone(dsn, connection, caplog):
     send(dsn, job(), 3)
     token, told = uuid4(), {}
     held = [Held(run.run_id, token) for run in claim(connection, token=token)]
@@ -82,9 +85,66 @@ async def test_an_end_that_the_database_refuses_fails_alone(dsn, connection, cap
     ):
         for one, result in zip(held, ("1", "no JSON", "3"), strict=True):
             recorder.record(Completion(*one, result))
-    assert states(connection) == ["completed", "running", "completed"]
-    assert told == dict(zip(held, (True, False, True), strict=True))
+    assert states(connection) == ["completed", "failed", "completed"]
+    assert told == dict.fromkeys(held, True)
+    (dead,) = dead_letters(connection)
+    assert dead.reason == "not-retriable"
+    assert dead.message.startswith("its result can't be recorded: invalid input syntax for type")
     assert f"run {held[1].run_id}: its end can't be recorded" in caplog.text
+
+
+async def test_a_success_too_large_for_the_database_is_not_tried_for_ever(dsn, connection):
+    """`ProgramLimitExceeded` is an `OperationalError` to psycopg, and no matter of the line."""
+    send(dsn, job(), 2)
+    token, told = uuid4(), {}
+    held = [Held(run.run_id, token) for run in claim(connection, token=token)]
+    refuse(connection, held[0].run_id, "54000")
+    async with (
+        asyncio.timeout(PATIENCE),
+        Persistence(dsn, PATIENCE) as database,
+        Recorder(SQL, database, told.__setitem__) as recorder,
+    ):
+        for one in held:
+            recorder.record(Completion(*one, "1"))
+    assert states(connection) == ["failed", "completed"]
+
+
+async def test_a_failure_that_the_database_refuses_is_let_go_alone(dsn, connection, caplog):
+    send(dsn, job(), 2)
+    token, told = uuid4(), {}
+    held = [Held(run.run_id, token) for run in claim(connection, token=token)]
+    refuse(connection, held[0].run_id, "23514", "failed")
+    async with (
+        asyncio.timeout(PATIENCE),
+        Persistence(dsn, PATIENCE) as database,
+        Recorder(SQL, database, told.__setitem__) as recorder,
+    ):
+        for one in held:
+            recorder.record(Failure(*one, None, "not-retriable", "no", "{}"))
+    assert states(connection) == ["running", "failed"]
+    assert told == dict(zip(held, (False, True), strict=True))
+    assert f"run {held[0].run_id}: its end can't be recorded" in caplog.text
+
+
+def refuse(connection, run_id, sqlstate, state="completed"):
+    """Have the database refuse that a run gets into a state."""
+    connection.execute(
+        "create function jobspec.refuse() returns trigger language plpgsql as"
+        f" $$ begin raise exception 'refused' using errcode = '{sqlstate}'; end $$"
+    )
+    connection.execute(
+        "create trigger refuse before update on jobspec.job_queue for each row"
+        f" when (new.id = {run_id} and new.state = '{state}') execute function jobspec.refuse()"
+    )
+
+
+def test_results_are_recorded_in_batches_of_bounded_size(dsn, monkeypatch):
+    monkeypatch.setattr(recorder_module, "_BATCH_SIZE", 10)
+    recorder = Recorder(SQL, Persistence(dsn, PATIENCE), pytest.fail)
+    results = ["x" * size for size in (20, 5, 5, 1)]
+    recorder._waiting.extend(Completion(n, uuid4(), one) for n, one in enumerate(results))
+    batches = [[one.run_id for one in recorder._next_batch()] for _ in range(3)]
+    assert batches == [[0], [1, 2], [3]]
 
 
 @pytest.mark.usefixtures("ahead")

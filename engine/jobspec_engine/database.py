@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from psycopg import OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import (
+    DeadlockDetected,
     IdleInTransactionSessionTimeout,
     ProgramLimitExceeded,
     ReadOnlySqlTransaction,
@@ -19,7 +20,6 @@ from psycopg.errors import (
     TooManyArguments,
     TooManyColumns,
 )
-from psycopg.errors import DeadlockDetected
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 

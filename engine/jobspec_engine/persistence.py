@@ -6,7 +6,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
-from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
@@ -23,6 +22,8 @@ from jobspec_engine.statements import drive_async, fetch_async
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+
+    from psycopg import AsyncConnection
 
     from jobspec_engine.statements import Call, Steps
 

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from uuid import uuid4
 
+import sqlalchemy
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import namedtuple_row
 
 import jobspec
@@ -82,6 +84,19 @@ def claim(connection, *job_ids, limit=100, lease=timedelta(seconds=30), token=No
     """Claim runs as a worker does, and return them."""
     token = token or uuid4()
     return fetch(connection, SQL.claim(job_ids or ("job",), limit, lease, token, "test"))
+
+
+def sqlalchemy_url(dsn):
+    """Return an address as SQLAlchemy takes it."""
+    settings = conninfo_to_dict(dsn)
+    query = {"host": str(settings["host"]), "port": str(settings["port"])}
+    return sqlalchemy.URL.create(
+        "postgresql+psycopg",
+        username=settings["user"],
+        password=settings.get("password"),
+        database=settings["dbname"],
+        query=query,
+    )
 
 
 def until(condition, what="the awaited state"):

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from databases import processes_together, together
-from enginekit import count, job, run_of, run_until_idle, runs
+from enginekit import count, job, run_of, run_until_idle, runs, sqlalchemy_url
 from jobspec import EventError
 from jobspec_engine import AsyncClient, Client, Event
 
@@ -118,18 +118,6 @@ def test_an_event_s_id_deduplicates_it_over_processes(dsn, connection):
     told = processes_together(SEND, *[(dsn, ":".join(sys.path))] * 3)
     assert len(set(told)) == 1
     assert count(connection, "job_event") == count(connection, "job_queue") == 50
-
-
-def sqlalchemy_url(dsn, driver="postgresql+psycopg"):
-    settings = psycopg.conninfo.conninfo_to_dict(dsn)
-    query = {"host": str(settings["host"]), "port": str(settings["port"])}
-    return sqlalchemy.URL.create(
-        driver,
-        username=settings["user"],
-        password=settings.get("password"),
-        database=settings["dbname"],
-        query=query,
-    )
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -13,6 +13,8 @@ from jobspec.diagnostics import CompileError, Diagnostic
 from jobspec.jobs import CompiledJob, CompiledJobs, CronTrigger, EventTrigger, Timeouts
 from jobspec.keys import EventError, Key, KeyTemplate, KeyTemplateError
 from jobspec.registry import Registry
+from jobspec.targets import TargetError
+from jobspec.targets.unsupported import require_supported
 
 __all__ = [
     "Backoff",
@@ -27,7 +29,9 @@ __all__ = [
     "KeyTemplate",
     "KeyTemplateError",
     "Registry",
+    "TargetError",
     "Timeouts",
     "check",
     "compile",
+    "require_supported",
 ]

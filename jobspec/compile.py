@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +27,12 @@ from jobspec.spec import (
     read_file,
     written,
 )
+from jobspec.targets.unsupported import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
+
+    from jobspec.targets.unsupported import Target
 
 Spec = str | Path | Source | Job
 """A path of a file or directory, a text, a text with a name, or a declared job."""
@@ -72,7 +76,7 @@ class _Read:
 
 
 def compile(  # noqa: A001  the word for what it does
-    specs: Spec | Iterable[Spec], *, import_: bool = False
+    specs: Spec | Iterable[Spec], *, import_: bool = False, target: Target | None = None
 ) -> CompiledJobs:
     """Return the compiled jobs of one or several specs.
 
@@ -83,23 +87,26 @@ def compile(  # noqa: A001  the word for what it does
 
     The settings of the nearest pyproject.toml count, from the working directory upwards. With
     `import_`, handlers and the event schemas that are models are imported, which runs code of
-    yours. Without it nothing is known of such events.
+    yours. Without it nothing is known of such events. With a `target`, `"engine"` or `"inngest"`,
+    an option that it can't honour is an error; by default that of the settings counts, if any.
 
     Raises `CompileError` with everything that is wrong, warnings included, if anything is an
     error. Finding no job at all is one.
     """
-    examined = examine(specs, import_=import_)
+    examined = examine(specs, import_=import_, target=target)
     if any(found.severity is Severity.ERROR for found in examined.findings):
         raise CompileError(examined.findings)
     return examined.jobs
 
 
-def check(specs: Spec | Iterable[Spec], *, import_: bool = False) -> tuple[Diagnostic, ...]:
+def check(
+    specs: Spec | Iterable[Spec], *, import_: bool = False, target: Target | None = None
+) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong with specs, by file and place; takes what `compile()` takes.
 
     Nothing that a spec can hold makes it raise.
     """
-    return examine(specs, import_=import_).findings
+    return examine(specs, import_=import_, target=target).findings
 
 
 @contextmanager
@@ -123,6 +130,7 @@ def examine(
     specs: Spec | Iterable[Spec],
     *,
     import_: bool = False,
+    target: Target | None = None,
     found: FoundSettings | None = None,
     watch: Watch = iter,
 ) -> Examined:
@@ -140,13 +148,18 @@ def examine(
     events = [event for one in read for event in one.file.events]
     check_jobs(jobs, findings)
     check_events(jobs, events, findings)
+    target = target or found.settings.target
+    if target:
+        check_target(jobs, target, findings)
     if import_:
         check_handlers(jobs, findings)
     if not jobs and not any(fault.severity is Severity.ERROR for fault in findings):
         _report_no_job(texts, findings)
     sources = [one.text.source for one in read]
-    is_typed = not any(event.is_left_out for event in events)
-    left = without_ignored(tuple(dict.fromkeys(findings)), sources, is_typed=is_typed)
+    unsought: tuple[str, ...] = () if target else ("JS411",)
+    if any(event.is_left_out for event in events):
+        unsought += ("JS2",)
+    left = without_ignored(tuple(dict.fromkeys(findings)), sources, unsought=unsought)
     compiled = CompiledJobs(tuple({one.job.id: one.job for one in jobs}.values()))
     wanted = in_order(filter(found.settings.wants, left))
     return Examined(compiled, tuple(source.name for source in sources), wanted)

@@ -211,6 +211,7 @@ RULES: dict[str, Rule] = _table(
     Rule("JS408", "no-trigger", Severity.WARNING),
     Rule("JS409", "concurrency-of-nothing", Severity.WARNING),
     Rule("JS410", "retry-maximum-below-delay"),
+    Rule("JS411", "option-not-for-target"),
     # JS430-JS439 traps of keys
     Rule("JS430", "fields-without-separator", Severity.WARNING),
     Rule("JS431", "constant-key", Severity.WARNING),

@@ -48,19 +48,19 @@ class _Ignore:
 
 
 def without_ignored(
-    findings: Sequence[Diagnostic], sources: Iterable[Source], *, is_typed: bool = True
+    findings: Sequence[Diagnostic], sources: Iterable[Source], *, unsought: tuple[str, ...] = ()
 ) -> Iterator[Diagnostic]:
     """Yield the findings that no comment silences, and what is wrong with the comments.
 
-    `sources` are the texts that were read; those of the findings are looked at besides. Where not
-    every event `is_typed`, what silences findings about types may well silence nothing.
+    `sources` are the texts that were read; those of the findings are looked at besides. Comments
+    for codes that begin with one of `unsought` may silence nothing: not all of that was looked for.
     """
     by_name = {source.name: source for source in (*sources, *(one.source for one in findings))}
     about: dict[str, list[Diagnostic]] = {name: [] for name in by_name}
     for found in findings:
         about[found.source.name].append(found)
     for name, source in by_name.items():
-        yield from _of_source(about[name], source, is_typed=is_typed)
+        yield from _of_source(about[name], source, unsought=unsought)
 
 
 def can_be_ignored(code: str) -> bool:
@@ -69,7 +69,7 @@ def can_be_ignored(code: str) -> bool:
 
 
 def _of_source(
-    findings: list[Diagnostic], source: Source, *, is_typed: bool
+    findings: list[Diagnostic], source: Source, *, unsought: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
     ours = [comment for comment in comments(source) if _OURS.match(comment.text)]
     ignores = list(_ignores(ours, source)) if ours else []
@@ -85,7 +85,7 @@ def _of_source(
     readable = {one.comment for one in ignores}
     yield from (_unreadable(one, source) for one in ours if one not in readable)
     for one in ignores:
-        yield from _faults(one, used, source, is_typed=is_typed)
+        yield from _faults(one, used, source, unsought=unsought)
 
 
 def _ignores(ours: Iterable[Comment], source: Source) -> Iterator[_Ignore]:
@@ -112,7 +112,7 @@ def _covered(comment: Comment, source: Source, values: Sequence[range]) -> range
 
 
 def _faults(
-    ignore: _Ignore, used: set[_Code], source: Source, *, is_typed: bool
+    ignore: _Ignore, used: set[_Code], source: Source, *, unsought: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a comment that silences."""
     if not ignore.reason:
@@ -126,7 +126,7 @@ def _faults(
         elif not can_be_ignored(one.code):
             message = f"`{one.code}` can't be silenced"
             yield _finding("JS444", message, source, one.span, "correct what it finds")
-        elif one not in used and (is_typed or not one.code.startswith("JS2")):
+        elif one not in used and not one.code.startswith(unsought):
             message = f"there is no `{one.code}` to silence here"
             yield _finding("JS442", message, source, one.span, "remove it")
 

@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from jobspec.diagnostics import RULES, Diagnostic
 from jobspec.ignores import can_be_ignored
@@ -18,10 +18,15 @@ from jobspec.spec import suggestion
 from jobspec.spec.reading import ON_MISSING
 from jobspec.spec.wording import listed
 
+from jobspec.targets.unsupported import TARGETS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FILE, TABLE = "pyproject.toml", "tool.jobspec"
+    from jobspec.targets.unsupported import Target
+
+Choice = TypeVar("Choice", bound=str)
+
+FILE, TABLE, NAME = "pyproject.toml", "tool.jobspec", "jobspec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Settings:
     `select` and `ignore` hold codes, names of codes, or beginnings of codes such as `JS4`. With an
     empty `select` all findings are wanted. Neither touches what makes a spec unreadable, which is
     always shown. `paths` are checked where a command is given none. `on_missing` counts for jobs
-    that don't say it themselves.
+    that don't say it themselves. What `target` can't honour is an error, wherever specs are read.
     """
 
     select: tuple[str, ...] = ()
@@ -39,6 +44,7 @@ class Settings:
     paths: tuple[str, ...] = ()
     on_missing: Literal["skip", "reject"] | None = None
 
+    target: Target | None = None
     def wants(self, found: Diagnostic) -> bool:
         """Tell whether to show a finding."""
         if not can_be_ignored(found.code):
@@ -126,7 +132,8 @@ class _Reading:
             select=self._patterns("select", table),
             ignore=self._patterns("ignore", table),
             paths=tuple(_placed(path, folder) for path in self._texts("paths", table)),
-            on_missing=self._on_missing(table),
+            on_missing=self._choice("on_missing", ON_MISSING, table),
+            target=self._choice("target", TARGETS, table),
         )
 
     def _patterns(self, name: str, table: dict[str, Any]) -> tuple[str, ...]:
@@ -146,14 +153,15 @@ class _Reading:
         self.report(name, f"`{name}` must be a list of texts", f'write `{name} = ["..."]`')
         return ()
 
-    def _on_missing(self, table: dict[str, Any]) -> Literal["skip", "reject"] | None:
-        value = table.get("on_missing")
-        for choice in ON_MISSING:
+    def _choice(
+        self, name: str, choices: tuple[Choice, ...], table: dict[str, Any]
+    ) -> Choice | None:
+        value = table.get(name)
+        for choice in choices:
             if value == choice:
                 return choice
         if value is not None:
-            message = f"`on_missing` can't be `{value}`"
-            self.report("on_missing", message, f"write {listed(ON_MISSING)}")
+            self.report(name, f"`{name}` can't be `{value}`", f"write {listed(choices)}")
         return None
 
 

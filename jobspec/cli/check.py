@@ -14,6 +14,7 @@ from jobspec.cli.shared import PATHS, counted, specs_of
 from jobspec.compile import Examined, examine
 from jobspec.diagnostics import Severity
 from jobspec.settings import FoundSettings, fault_of_pattern, find_settings
+from jobspec.targets.unsupported import TARGETS, Target
 
 FOR_PEOPLE = ("full", "concise")
 
@@ -27,6 +28,9 @@ FOR_PEOPLE = ("full", "concise")
 @click.option("--ignore", multiple=True, metavar="CODES", help="All but these findings.")
 @click.option("--strict", is_flag=True, help="Fail on warnings, too.")
 @click.option(
+    "--target", type=click.Choice(TARGETS), help="Find options that it can't honour, too."
+)
+@click.option(
     "--import", "import_", is_flag=True, help="Import handlers and models, which runs your code."
 )
 def command(
@@ -35,17 +39,19 @@ def command(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     strict: bool,  # noqa: FBT001  click's way
+    target: Target | None,
     import_: bool,  # noqa: FBT001
 ) -> None:
     """Check the specs in files, directories, globs, standard input (-), or Python modules.
 
     A module, such as myapp.jobs, is imported. Without PATHS those of [tool.jobspec] in
-    pyproject.toml are checked; --select and --ignore take the place of the settings there.
+    pyproject.toml are checked; --select, --ignore and --target take the place of what it says.
 
     Exits with 1 if anything is wrong, also if there is no job at all.
     """
     found = _with_flags(find_settings(), _patterns(select), _patterns(ignore))
-    examined = examine(specs_of(paths, found), import_=import_, found=found, watch=watched)
+    specs = specs_of(paths, found)
+    examined = examine(specs, import_=import_, target=target, found=found, watch=watched)
     click.echo(_rendered(examined, format_), nl=False)
     click.echo(_summary(examined), err=format_ not in FOR_PEOPLE)
     failing = examined.findings if strict else _errors(examined)

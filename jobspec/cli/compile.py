@@ -28,15 +28,20 @@ from jobspec.targets import TargetError, engine, inngest, schema
 def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
     """Compile specs and print them as JSON.
 
-    Exits with 1 if anything is wrong, or if the target can't express an option.
+    Exits with 1 if anything is wrong, or if the target can't honour an option.
     """
     if target == "schema":
         click.echo(schema.render(), nl=False)
         return
-    jobs = compile(specs_of(paths))
     try:
-        text = engine.render(jobs) if target == "engine" else inngest.render(jobs, app=app, url=url)
+        text = _compiled(paths, target, app, url)
     except TargetError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
     click.echo(text, nl=False)
+
+
+def _compiled(paths: tuple[str, ...], target: str, app: str, url: str) -> str:
+    if target == "engine":
+        return engine.render(compile(specs_of(paths), target="engine"))
+    return inngest.render(compile(specs_of(paths), target="inngest"), app=app, url=url)

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from jobspec.backoff import Retry
 from jobspec.jobs import CronTrigger, EventTrigger
-from jobspec.targets import TargetError
+from jobspec.targets.unsupported import UnsupportedOption, require_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +62,7 @@ def registration(jobs: CompiledJobs, *, app: str = APP, url: str = URL) -> dict[
 
     Raises `TargetError` for options that the reference has not.
     """
-    missing = [text for job in jobs.jobs for text in _not_there(job)]
-    if missing:
-        raise TargetError(f"the reference can't express {', '.join(missing)}")
+    require_supported(jobs.jobs, "inngest")
     return {
         "appname": app,
         "url": url,
@@ -72,18 +70,19 @@ def registration(jobs: CompiledJobs, *, app: str = APP, url: str = URL) -> dict[
     }
 
 
-def _not_there(job: CompiledJob) -> Iterator[str]:
+def unsupported(job: CompiledJob) -> Iterator[UnsupportedOption]:
+    """Yield the options of a job that the reference has not."""
     if job.on_missing != "skip":
-        yield f"`on_missing` of job `{job.id}`"
+        yield UnsupportedOption(("on_missing",))
     if job.idempotency and job.idempotency.window not in ("forever", DAY):
-        yield f"`idempotency.window` of job `{job.id}`"
+        yield UnsupportedOption(("idempotency", "window"))
     if job.retry != Retry():
-        yield f"`retry` of job `{job.id}`"
+        yield UnsupportedOption(("retry",))
     for number, trigger in enumerate(job.triggers):
         if isinstance(trigger, CronTrigger) and trigger.missed != "skip":
-            yield f"`triggers[{number}].missed` of job `{job.id}`"
+            yield UnsupportedOption(("triggers", number, "missed"))
     if job.timeouts and job.timeouts.attempt:
-        yield f"`timeouts.attempt` of job `{job.id}`"
+        yield UnsupportedOption(("timeouts", "attempt"))
 
 
 def _function(job: CompiledJob, app: str, url: str) -> dict[str, object]:

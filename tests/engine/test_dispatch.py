@@ -119,6 +119,7 @@ def test_an_option_that_the_engine_can_not_honour_is_refused_by_name(dsn, front_
     assert "`throttle` of job `throttled`" in str(raised.value)
     assert "`singleton` of job `single`" in str(raised.value)
     assert "plain" not in str(raised.value)
+    assert str(raised.value).endswith("remove them, or run these jobs on Inngest")
 
 
 def test_an_event_with_a_wildcard_is_refused_by_name(dsn):

@@ -228,6 +228,6 @@ def test_a_match_is_sent_as_the_condition_it_stands_for():
     ],
 )
 def test_an_option_that_the_reference_has_not_is_refused_by_name(fields, named):
-    with pytest.raises(TargetError, match="the reference can't express") as caught:
+    with pytest.raises(TargetError, match="Inngest can't honour") as caught:
         ours(**fields)
     assert named in str(caught.value)

@@ -11,10 +11,11 @@ import psycopg
 
 from jobspec_engine.client import Client
 from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.testing.stand_ins import StandIns
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from jobspec import CompiledJobs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from jobspec_engine.testing.databases import Clock
 
 _MOST_RUNS = 10_000
+_LEASE = timedelta(seconds=30)
+_MANY_DEATHS = 1_000  # a test may kill as often as it likes
 
 
 class Rehearsal:
@@ -42,6 +45,7 @@ class Rehearsal:
         self._jobs = jobs
         self._dsn = dsn
         self._statements = Statements()
+        self._stand_ins = StandIns()
 
     def __enter__(self) -> Self:
         self.client.__enter__()
@@ -79,7 +83,40 @@ class Rehearsal:
 
     async def run_until_idle_async(self) -> None:
         """Run what is due in this event loop. As `run_until_idle`."""
-        await Worker(self._jobs, self._dsn, short=timedelta(0)).run(until_idle=True)
+        while await self._work():
+            pass
+
+    async def _work(self) -> bool:
+        """Run what is due; return whether the worker died of it."""
+        died = self._stand_ins.died = asyncio.Event()
+        jobs = self._stand_ins.jobs(self._jobs)
+        worker = Worker(jobs, self._dsn, lease=_LEASE, short=timedelta(0))
+        working = asyncio.create_task(worker.run(until_idle=True))
+        dying = asyncio.create_task(died.wait())
+        await asyncio.wait([working, dying], return_when=asyncio.FIRST_COMPLETED)
+        dying.cancel()
+        if died.is_set():
+            self.clock.advance(_LEASE + timedelta(seconds=1))
+            fetch(self._connection, self._statements.reclaim(_MANY_DEATHS, _MOST_RUNS))
+            worker.stop(now=True)
+        await working
+        return died.is_set()
+
+    def replace_step(self, step: str, fn: Callable[..., object]) -> None:
+        """Have steps of this name call `fn` instead of their own function, with its arguments.
+
+        What `fn` returns is to be of the type that the step's own result has.
+        """
+        self._stand_ins.functions[step] = fn
+
+    def kill_at_step(self, step: str, *, after: bool = False) -> None:
+        """Have the worker die when it next comes to this step: before its function is called.
+
+        With `after` the function has returned, and what it returned is not kept: the moment at
+        which a side effect is done and nobody knows. Another worker goes on when the lease of the
+        dead one has run out, by the clock; the attempt is not used up.
+        """
+        self._stand_ins.deadly[step] = after
 
     def run_to_the_end(self, within: timedelta = timedelta(days=366)) -> None:
         """Run what is due, and move the clock on to what is due next, until no run waits.

@@ -8,7 +8,16 @@ from jobspec_engine.client import Client
 from jobspec_engine.context import Context
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.engine import Engine
-from jobspec_engine.errors import EngineError, NonRetriable, RetryAfter
+from jobspec_engine.errors import (
+    EngineError,
+    NonRetriable,
+    NotOpenError,
+    RetryAfter,
+    StepDrift,
+    StepError,
+    StepFailed,
+    UnreachableError,
+)
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import DeadLetters, Replayed
 from jobspec_engine.retention import Retention
@@ -26,9 +35,14 @@ __all__ = [
     "EngineError",
     "Event",
     "NonRetriable",
+    "NotOpenError",
     "Replayed",
     "Retention",
     "RetryAfter",
     "Sent",
+    "StepDrift",
+    "StepError",
+    "StepFailed",
+    "UnreachableError",
     "Worker",
 ]

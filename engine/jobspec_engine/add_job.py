@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from jobspec_engine.arguments import require_known
 from jobspec_engine.errors import AddJobError
 from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
@@ -61,7 +62,11 @@ def add_job(
     *,
     wake: bool,
 ) -> Call[AddedRow]:
-    """Return the statement that adds a run. Raises `AddJobError` for what can't be added."""
+    """Return the statement that adds a run.
+
+    Raises `AddJobError` for what can't be added, `TypeError` for an unknown option.
+    """
+    require_known("add_job", options, AddJobOptions.__annotations__)
     if job_id not in jobs:
         raise AddJobError(f"there is no job `{job_id}` among the compiled jobs")
     data: object = {} if payload is None else payload

@@ -6,10 +6,9 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
+from jobspec_engine.arguments import require_compiled
 from jobspec_engine.batch import (
     CHUNK,
     Prepared,
@@ -21,16 +20,19 @@ from jobspec_engine.batch import (
 )
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
-from jobspec_engine.database import again_after_deadlock, connection_settings, suit_pooler_async
+from jobspec_engine.database import again_after_deadlock
 from jobspec_engine.events import Dispatched, Event, Sent
+from jobspec_engine.pools import CONNECT_TIMEOUT, AsyncPool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive_async, fetch_async
 from jobspec_engine.target import require_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from datetime import timedelta
     from types import TracebackType
+
+    from psycopg import AsyncConnection
 
     from jobspec import CompiledJobs
     from jobspec_engine.replay import DeadLetters, ReplayOptions
@@ -53,23 +55,18 @@ class AsyncClient:
         *,
         schema: str = "jobspec",
         max_connections: int = 4,
+        connect_timeout: timedelta = CONNECT_TIMEOUT,
     ) -> None:
+        require_compiled(jobs)
         require_supported(jobs)
         self._jobs = jobs
         self._statements = Statements(schema)
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-            dsn,
-            min_size=1,
-            max_size=max_connections,
-            kwargs=connection_settings(dsn, "jobspec client"),
-            configure=_configure_async,
-            open=False,
-        )
+        self._pool = AsyncPool(dsn, schema, max_connections, connect_timeout)
         self._single = Coalescer(self._send_own, after=self._wake)
         self._due = False
 
     async def __aenter__(self) -> Self:
-        await self._pool.open()
+        await self.open()
         return self
 
     async def __aexit__(
@@ -79,6 +76,10 @@ class AsyncClient:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+    async def open(self) -> None:
+        """Open the client, as `async with` does. As `Client.open`."""
+        await self._pool.open()
 
     async def close(self) -> None:
         """Finish the sends on their way and close the client's connections."""
@@ -98,7 +99,8 @@ class AsyncClient:
         prepared = prepare(Event(name, data, id, ts), self._jobs)
         if connection is None:
             return await self._single(prepared)
-        return (await self._send(connection, [prepared]))[0]
+        async with self._pool.using(connection) as used:
+            return (await self._send(used, [prepared]))[0]
 
     async def send_many(
         self, events: Iterable[Event], *, connection: AsyncConnection[Any] | None = None
@@ -109,7 +111,8 @@ class AsyncClient:
             return await self._send_chunks(given, connection)
         batch = [prepare(event, self._jobs) for event in given]
         if connection is not None:
-            return await self._send(connection, batch)
+            async with self._pool.using(connection) as used:
+                return await self._send(used, batch)
         sent = await self._send_own(batch)
         await self._wake()
         return sent
@@ -127,8 +130,9 @@ class AsyncClient:
             self._statements, self._jobs, job_id, payload, options, wake=connection is not None
         )
         if connection is not None:
-            return added(job_id, await fetch_async(connection, call))
-        async with self._pool.connection() as own:
+            async with self._pool.using(connection) as used:
+                return added(job_id, await fetch_async(used, call))
+        async with self._pool.using() as own:
             told = added(job_id, await fetch_async(own, call))
         self._due = True
         await self._wake()
@@ -138,7 +142,7 @@ class AsyncClient:
         self, run_id: int, *, connection: AsyncConnection[Any] | None = None
     ) -> Cancelled:
         """Ask a run to end. As `Client.cancel`."""
-        async with self._using(connection) as used:
+        async with self._pool.using(connection) as used:
             return (await drive_async(used, cancel(self._statements, [run_id])))[0]
 
     async def cancel_by_key(
@@ -151,17 +155,17 @@ class AsyncClient:
     ) -> list[Cancelled]:
         """Ask the runs of a job to end that go by a key. As `Client.cancel_by_key`."""
         steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
-        async with self._using(connection) as used:
+        async with self._pool.using(connection) as used:
             return await drive_async(used, steps)
 
     async def pause(self, job_id: str) -> bool:
         """Pause a job on all workers. As `Client.pause`."""
-        async with self._pool.connection() as own:
+        async with self._pool.using() as own:
             return bool(await fetch_async(own, self._statements.pause(job_id)))
 
     async def resume(self, job_id: str) -> bool:
         """Let a paused job go on. As `Client.resume`."""
-        async with self._pool.connection() as own:
+        async with self._pool.using() as own:
             resumed = bool(await fetch_async(own, self._statements.resume(job_id)))
             await fetch_async(own, self._statements.wake())
         return resumed
@@ -177,7 +181,7 @@ class AsyncClient:
         """Send runs again, those given or those of dead letters. As `Client.replay_many`."""
         replay = Replay(self._jobs, self._statements, options)
         replayed: list[Replayed] = []
-        async with self._pool.connection() as own:
+        async with self._pool.using() as own:
             for run_ids in await drive_async(own, replay.runs(which)):
                 async with own.transaction():
                     replayed += await drive_async(own, replay.send(run_ids))
@@ -185,13 +189,8 @@ class AsyncClient:
         await self._wake()
         return replayed
 
-    def _using(
-        self, connection: AsyncConnection[Any] | None
-    ) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-        return self._pool.connection() if connection is None else nullcontext(connection)
-
     async def _send_own(self, batch: Sequence[Prepared]) -> list[Sent]:
-        async with self._pool.connection() as own:
+        async with self._pool.using() as own:
             sent = await self._send(own, batch, wake=False)
         self._due = self._due or due_now(sent)
         return sent
@@ -202,7 +201,7 @@ class AsyncClient:
             return
         self._due = False
         with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
-            async with self._pool.connection() as own:
+            async with self._pool.using() as own:
                 await fetch_async(own, self._statements.wake())
 
     async def _send_chunks(
@@ -210,7 +209,7 @@ class AsyncClient:
     ) -> list[Sent]:
         @again_after_deadlock(unless=connection is not None)
         async def send_all() -> list[Sent]:
-            async with self._using(connection) as used:
+            async with self._pool.using(connection) as used:
                 if not used.autocommit:
                     await used.execute("select")  # as in client.py
                 async with used.transaction():
@@ -235,7 +234,3 @@ class AsyncClient:
         if wake and due_now(sent):
             await fetch_async(connection, self._statements.wake())
         return sent
-
-
-async def _configure_async(connection: AsyncConnection[Any]) -> None:
-    await suit_pooler_async(connection)

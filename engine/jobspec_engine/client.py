@@ -6,10 +6,9 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import psycopg
-from psycopg import Connection
-from psycopg_pool import ConnectionPool
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
+from jobspec_engine.arguments import require_compiled
 from jobspec_engine.batch import (
     CHUNK,
     Prepared,
@@ -20,16 +19,19 @@ from jobspec_engine.batch import (
     prepare,
 )
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
-from jobspec_engine.database import again_after_deadlock, connection_settings, suit_pooler
+from jobspec_engine.database import again_after_deadlock
 from jobspec_engine.events import Dispatched, Event, Sent
+from jobspec_engine.pools import CONNECT_TIMEOUT, Pool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
 from jobspec_engine.statements import Statements, drive, fetch
 from jobspec_engine.target import require_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from datetime import timedelta
     from types import TracebackType
+
+    from psycopg import Connection
 
     from jobspec import CompiledJobs
     from jobspec_engine.replay import DeadLetters, ReplayOptions
@@ -42,7 +44,13 @@ class Client:
             sent = client.send("email.send", {"idempotencyKey": "welcome-42"})
 
     `jobs` decides which runs an event starts and by which keys; `dsn` names the database,
-    `schema` the schema of the engine's tables, `max_connections` how many sends may run at once.
+    `schema` the schema of the engine's tables, `max_connections` how many sends may run at once,
+    `connect_timeout` how long one waits for a connection.
+
+    Raises `TypeError` for jobs that are not compiled, `UnsupportedOptionError` for an option that
+    the engine can't honour. Each call raises `NotOpenError` on a client that is not open,
+    `UnreachableError` (a `psycopg.OperationalError`) when no connection comes in time, and
+    `MigrationError` for a schema without the tables it needs.
     """
 
     def __init__(
@@ -52,21 +60,16 @@ class Client:
         *,
         schema: str = "jobspec",
         max_connections: int = 4,
+        connect_timeout: timedelta = CONNECT_TIMEOUT,
     ) -> None:
+        require_compiled(jobs)
         require_supported(jobs)
         self._jobs = jobs
         self._statements = Statements(schema)
-        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
-            dsn,
-            min_size=1,
-            max_size=max_connections,
-            kwargs=connection_settings(dsn, "jobspec client"),
-            configure=_configure,
-            open=False,
-        )
+        self._pool = Pool(dsn, schema, max_connections, connect_timeout)
 
     def __enter__(self) -> Self:
-        self._pool.open()
+        self.open()
         return self
 
     def __exit__(
@@ -76,6 +79,13 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def open(self) -> None:
+        """Open the client, as `with` does, for one that lives as long as its process.
+
+        It connects when something is sent. Raises `NotOpenError` for one that was closed.
+        """
+        self._pool.open()
 
     def close(self) -> None:
         """Close the client's connections."""
@@ -110,8 +120,9 @@ class Client:
             return self._send_chunks(given, connection)
         batch = [prepare(event, self._jobs) for event in given]
         if connection is not None:
-            return self._send(connection, batch)
-        with self._pool.connection() as own:
+            with self._pool.using(connection) as used:
+                return self._send(used, batch)
+        with self._pool.using() as own:
             sent = self._send(own, batch, wake=False)
             if due_now(sent):
                 with suppress(psycopg.OperationalError):  # committed already; polling finds the run
@@ -136,8 +147,9 @@ class Client:
             self._statements, self._jobs, job_id, payload, options, wake=connection is not None
         )
         if connection is not None:
-            return added(job_id, fetch(connection, call))
-        with self._pool.connection() as own:
+            with self._pool.using(connection) as used:
+                return added(job_id, fetch(used, call))
+        with self._pool.using() as own:
             told = added(job_id, fetch(own, call))
             with suppress(psycopg.OperationalError):  # committed already; polling finds the run
                 fetch(own, self._statements.wake())
@@ -150,7 +162,7 @@ class Client:
         cancelled, what a sync one returns is not recorded. With a `connection` it is a part of the
         caller's transaction, as in `send`. Raises `psycopg.Error` when the database fails.
         """
-        with self._using(connection) as used:
+        with self._pool.using(connection) as used:
             return drive(used, cancel(self._statements, [run_id]))[0]
 
     def cancel_by_key(
@@ -167,7 +179,7 @@ class Client:
         `debounce` or the one that was given to `add_job`. Raises `ValueError` unless one is given.
         """
         steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
-        with self._using(connection) as used:
+        with self._pool.using(connection) as used:
             return drive(used, steps)
 
     def pause(self, job_id: str) -> bool:
@@ -176,12 +188,12 @@ class Client:
         Runs of it that are running go on, and no further one is claimed. Events still enqueue runs;
         ticks of its schedules count as missed. Raises `psycopg.Error` when the database fails.
         """
-        with self._pool.connection() as own:
+        with self._pool.using() as own:
             return bool(fetch(own, self._statements.pause(job_id)))
 
     def resume(self, job_id: str) -> bool:
         """Let a paused job go on; return False where it was not paused."""
-        with self._pool.connection() as own:
+        with self._pool.using() as own:
             resumed = bool(fetch(own, self._statements.resume(job_id)))
             fetch(own, self._statements.wake())
         return resumed
@@ -205,7 +217,7 @@ class Client:
         """
         replay = Replay(self._jobs, self._statements, options)
         replayed: list[Replayed] = []
-        with self._pool.connection() as own:
+        with self._pool.using() as own:
             for run_ids in drive(own, replay.runs(which)):
                 with own.transaction():
                     replayed += drive(own, replay.send(run_ids))
@@ -213,15 +225,12 @@ class Client:
                 fetch(own, self._statements.wake())
         return replayed
 
-    def _using(self, connection: Connection[Any] | None) -> AbstractContextManager[Connection[Any]]:
-        return self._pool.connection() if connection is None else nullcontext(connection)
-
     def _send_chunks(
         self, events: Sequence[Event], connection: Connection[Any] | None
     ) -> list[Sent]:
         @again_after_deadlock(unless=connection is not None)
         def send_all() -> list[Sent]:
-            with self._using(connection) as used:
+            with self._pool.using(connection) as used:
                 if not used.autocommit:
                     used.execute("select")  # begins the caller's, if need be: ours is in it then
                 with used.transaction():
@@ -231,7 +240,7 @@ class Client:
         if connection is not None and due_now(sent):
             fetch(connection, self._statements.wake())
         elif connection is None and due_now(sent):
-            with suppress(psycopg.OperationalError), self._pool.connection() as own:
+            with suppress(psycopg.OperationalError), self._pool.using() as own:
                 fetch(own, self._statements.wake())
         return sent
 
@@ -244,7 +253,3 @@ class Client:
         if wake and due_now(sent):
             fetch(connection, self._statements.wake())
         return sent
-
-
-def _configure(connection: Connection[Any]) -> None:
-    suit_pooler(connection)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from jobspec_engine.async_client import AsyncClient
 from jobspec_engine.migrate import migrate
+from jobspec_engine.pools import CONNECT_TIMEOUT
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jobspec import CompiledJobs
-    from jobspec_engine.events import Event, Sent
+    from jobspec_engine.add_job import AddJobOptions
+    from jobspec_engine.cancel import Cancelled
+    from jobspec_engine.events import Dispatched, Event, Sent
+    from jobspec_engine.replay import DeadLetters, Replayed, ReplayOptions
     from jobspec_engine.retention import Retention
 
 
@@ -25,14 +29,22 @@ class Engine:
             await engine.send("email.send", {"idempotencyKey": "welcome-42"})
             await engine.worker().run(until_idle=True)
 
-    The tables live in `schema`; `migrate()` makes them.
+    The tables live in `schema`; `migrate()` makes them. What is sent waits for a connection no
+    longer than `connect_timeout`.
     """
 
-    def __init__(self, jobs: CompiledJobs, dsn: str, *, schema: str = "jobspec") -> None:
+    def __init__(
+        self,
+        jobs: CompiledJobs,
+        dsn: str,
+        *,
+        schema: str = "jobspec",
+        connect_timeout: timedelta = CONNECT_TIMEOUT,
+    ) -> None:
         self.jobs = jobs
         self.dsn = dsn
         self.schema = schema
-        self._client = AsyncClient(jobs, dsn, schema=schema)
+        self._client = AsyncClient(jobs, dsn, schema=schema, connect_timeout=connect_timeout)
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -64,6 +76,45 @@ class Engine:
     async def send_many(self, events: Iterable[Event]) -> list[Sent]:
         """Send events as one, as `AsyncClient.send_many` does."""
         return await self._client.send_many(events)
+
+    async def add_job(
+        self,
+        job_id: str,
+        payload: Mapping[str, object] | None = None,
+        **options: Unpack[AddJobOptions],
+    ) -> Dispatched:
+        """Add a run of a job without an event, as `AsyncClient.add_job` does."""
+        return await self._client.add_job(job_id, payload, **options)
+
+    async def cancel(self, run_id: int) -> Cancelled:
+        """Ask a run to end, as `AsyncClient.cancel` does."""
+        return await self._client.cancel(run_id)
+
+    async def cancel_by_key(
+        self, job_id: str, *, idempotency_key: str | None = None, job_key: str | None = None
+    ) -> list[Cancelled]:
+        """Ask the runs of a job to end that go by a key, as `AsyncClient.cancel_by_key` does."""
+        return await self._client.cancel_by_key(
+            job_id, idempotency_key=idempotency_key, job_key=job_key
+        )
+
+    async def pause(self, job_id: str) -> bool:
+        """Pause a job on all workers, as `AsyncClient.pause` does."""
+        return await self._client.pause(job_id)
+
+    async def resume(self, job_id: str) -> bool:
+        """Let a paused job go on, as `AsyncClient.resume` does."""
+        return await self._client.resume(job_id)
+
+    async def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
+        """Send a run again that ended without success, as `AsyncClient.replay` does."""
+        return await self._client.replay(run_id, data)
+
+    async def replay_many(
+        self, which: Iterable[int] | DeadLetters, **options: Unpack[ReplayOptions]
+    ) -> list[Replayed]:
+        """Send runs again, as `AsyncClient.replay_many` does."""
+        return await self._client.replay_many(which, **options)
 
     def worker(
         self,

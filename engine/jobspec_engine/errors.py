@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from psycopg import OperationalError
+
 _LONGEST_WAIT = timedelta(days=366)
 
 
@@ -16,7 +18,15 @@ class EmbeddedPostgresError(EngineError):
 
 
 class MigrationError(EngineError):
-    """The schema cannot be brought to the version this code needs."""
+    """The schema is not at the version this code needs, or cannot be brought to it."""
+
+
+class NotOpenError(EngineError):
+    """A client is used before it was opened, or after it was closed."""
+
+
+class UnreachableError(EngineError, OperationalError):
+    """No connection to the database came in time."""
 
 
 class UnsupportedOptionError(EngineError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from jobspec import EventError
 from jobspec_engine.add_job import EVENT_NAME
+from jobspec_engine.arguments import require_known
 from jobspec_engine.dispatch import Dispatch, digest, dispatch
 from jobspec_engine.errors import ReplayError
 from jobspec_engine.events import Encoded, Event, encode_event
@@ -121,6 +122,7 @@ class Replay:
     def __init__(self, jobs: CompiledJobs, statements: Statements, options: ReplayOptions) -> None:
         self._jobs = jobs
         self._statements = statements
+        require_known("replay_many", options, ReplayOptions.__annotations__)
         self._edit = options.get("edit")
         self._dry_run = options.get("dry_run", False)
         self._interval = _interval(options.get("rate"))

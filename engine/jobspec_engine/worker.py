@@ -20,6 +20,7 @@ from jobspec_engine.job_sets import merged
 from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.persistence import Persistence
+from jobspec_engine.pools import migrated
 from jobspec_engine.recorder import Recorder
 from jobspec_engine.rows import Failure, Held, Suspension
 from jobspec_engine.slots import Room, Slots
@@ -115,7 +116,7 @@ class Worker:
         """
         self._loop = asyncio.get_running_loop()
         try:
-            with self._keeper:
+            with migrated(self._statements.schema), self._keeper:
                 async with self._database, self._recorder:
                     await self._work(until_idle=until_idle)
         finally:

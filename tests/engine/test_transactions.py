@@ -9,6 +9,7 @@ from psycopg.rows import dict_row, namedtuple_row
 
 from enginekit import EMAIL, count, job, jobs, run_of, runs, used_keys
 from jobspec_engine import AsyncClient, Client, Event
+from jobspec_engine.errors import MigrationError
 
 BOTH = {"idempotency": "event.data.key", "debounce": {"period": "1m"}}
 TABLES = ("job_event", "job_queue", "job_idempotency", "job_dead_letter")
@@ -138,7 +139,7 @@ def test_a_connection_with_settings_of_its_own_serves(
 
 def test_a_connection_in_autocommit_keeps_all_of_a_batch_or_nothing(client, connection):
     connection.execute("alter table jobspec.job_idempotency drop column run_id")
-    with pytest.raises(psycopg.errors.UndefinedColumn):
+    with pytest.raises(MigrationError):
         send_all(client, connection)
     assert rows(connection) == NOTHING
 

@@ -1,0 +1,216 @@
+"""The connections of clients: opened before use, waited for a while, with errors that advise."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from psycopg import AsyncConnection, Connection
+from psycopg.errors import (
+    InvalidSchemaName,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
+
+from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
+from jobspec_engine.errors import MigrationError, NotOpenError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+CONNECT_TIMEOUT = timedelta(seconds=10)
+
+# What Postgres says of a statement for tables that are not there, or older ones.
+_NOT_MIGRATED = (
+    InvalidSchemaName,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
+
+_pool_log = logging.getLogger("psycopg.pool")
+
+
+class LastError(logging.Filter):
+    """Keeps why a pool could not connect, instead of a line in the log for each of its tries.
+
+    The pool tells nobody else: who waits for a connection hears of the time that has passed.
+    """
+
+    def __init__(self, pool: ConnectionPool[Any] | AsyncConnectionPool[Any]) -> None:
+        super().__init__()
+        self._pool_name = pool.name
+        self._error: object = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let all records through but those of this pool's tries to connect."""
+        args = record.args
+        if not str(record.msg).startswith("error connecting in") or not isinstance(args, tuple):
+            return True
+        if args[0] != self._pool_name:
+            return True
+        self._error = args[1]
+        return False
+
+    def watch(self) -> None:
+        """Begin to listen."""
+        _pool_log.addFilter(self)
+
+    def leave(self) -> None:
+        """Listen no more."""
+        _pool_log.removeFilter(self)
+
+    def forget(self) -> None:
+        """Forget the error: a connection was made."""
+        self._error = None
+
+    def unreachable(self, seconds: float) -> UnreachableError:
+        """Return what to raise when no connection came in time."""
+        within = f"no connection to the database within {seconds:g} s"
+        if self._error is None:
+            return UnreachableError(f"{within}: all were in use, or it did not answer")
+        return UnreachableError(f"{within}: {' '.join(str(self._error).split())}")
+
+
+@contextmanager
+def migrated(schema: str) -> Generator[None]:
+    """Raise `MigrationError` for a statement that does not find what it needs in the schema."""
+    try:
+        yield
+    except _NOT_MIGRATED as error:
+        raise MigrationError(
+            f"schema `{schema}` of this database is not what this code needs"
+            f" ({error.diag.message_primary}): run `jobspec migrate --schema {schema}` on it, or"
+            " name the schema that was migrated"
+        ) from error
+
+
+class Pool:
+    """The connections of a `Client`."""
+
+    def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
+        self._schema = schema
+        self._seconds = connect_timeout.total_seconds()
+        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=size,
+            kwargs=connection_settings(dsn, "jobspec client"),
+            configure=_configure,
+            timeout=self._seconds,
+            open=False,
+        )
+        self._last_error = LastError(self._pool)
+
+    def open(self) -> None:
+        """Begin to connect, and wait for nothing. Raises `NotOpenError` once it was closed."""
+        try:
+            self._pool.open()
+        except PoolClosed:
+            raise _not_open("Client", "with", "open()") from None
+        self._last_error.watch()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+        self._last_error.leave()
+
+    @contextmanager
+    def using(self, given: Connection[Any] | None = None) -> Generator[Connection[Any]]:
+        """Give the caller's connection, or one of ours.
+
+        Raises `TypeError` for one of another kind, `NotOpenError`, `UnreachableError`, and
+        `MigrationError` for tables that are not there.
+        """
+        if given is not None:
+            if not isinstance(given, Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _wrong_kind("Client", "psycopg.Connection", given)
+            with migrated(self._schema):
+                yield given
+            return
+        try:
+            with self._pool.connection() as own, migrated(self._schema):
+                self._last_error.forget()
+                yield own
+        except PoolTimeout:
+            raise self._last_error.unreachable(self._seconds) from None
+        except PoolClosed:
+            raise _not_open("Client", "with", "open()") from None
+
+
+class AsyncPool:
+    """The connections of an `AsyncClient`. As `Pool`."""
+
+    def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
+        self._schema = schema
+        self._seconds = connect_timeout.total_seconds()
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=size,
+            kwargs=connection_settings(dsn, "jobspec client"),
+            configure=_configure_async,
+            timeout=self._seconds,
+            open=False,
+        )
+        self._last_error = LastError(self._pool)
+
+    async def open(self) -> None:
+        """Begin to connect, and wait for nothing. Raises `NotOpenError` once it was closed."""
+        try:
+            await self._pool.open()
+        except PoolClosed:
+            raise _not_open("AsyncClient", "async with", "await open()") from None
+        self._last_error.watch()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pool.close()
+        self._last_error.leave()
+
+    @asynccontextmanager
+    async def using(
+        self, given: AsyncConnection[Any] | None = None
+    ) -> AsyncGenerator[AsyncConnection[Any]]:
+        """Give the caller's connection, or one of ours. Raises as `Pool.using`."""
+        if given is not None:
+            if not isinstance(given, AsyncConnection):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _wrong_kind("AsyncClient", "psycopg.AsyncConnection", given)
+            with migrated(self._schema):
+                yield given
+            return
+        try:
+            async with self._pool.connection() as own:
+                self._last_error.forget()
+                with migrated(self._schema):
+                    yield own
+        except PoolTimeout:
+            raise self._last_error.unreachable(self._seconds) from None
+        except PoolClosed:
+            raise _not_open("AsyncClient", "async with", "await open()") from None
+
+
+def _not_open(client: str, block: str, call: str) -> NotOpenError:
+    return NotOpenError(
+        f"this {client} is not open: use it in `{block}`, or call `{call}` first; once it is"
+        " closed, make another one"
+    )
+
+
+def _wrong_kind(client: str, wanted: str, given: object) -> TypeError:
+    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+    return TypeError(f"{client} takes a connection of type {wanted}, not {kind}")
+
+
+def _configure(connection: Connection[Any]) -> None:
+    suit_pooler(connection)
+
+
+async def _configure_async(connection: AsyncConnection[Any]) -> None:
+    await suit_pooler_async(connection)

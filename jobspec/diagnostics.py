@@ -221,6 +221,8 @@ RULES: dict[str, Rule] = _table(
     Rule("JS435", "field-beside-its-own"),
     Rule("JS436", "slow-key", Severity.WARNING),
     Rule("JS437", "endless-key"),
+    Rule("JS438", "field-of-no-tick"),
+    Rule("JS439", "field-missing-at-ticks", Severity.WARNING),
     # JS440-JS449 comments that silence findings
     Rule("JS440", "ignore-without-reason"),
     Rule("JS441", "ignore-of-unknown-code"),

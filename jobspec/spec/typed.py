@@ -11,6 +11,7 @@ from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.lint import lint, unseparated
 from jobspec.source import Span
 from jobspec.spec.places import PlacedCondition, event_names, placed_conditions
+from jobspec.spec.ticks import ticks_lack
 from jobspec.spec.wording import suggestion
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def _key_faults(
 ) -> Iterable[Fault]:
     """Return what is wrong with a key, once each, however many events it is wrong for."""
     faults = list(lint(key.template, key.option))
+    faults += ticks_lack(key.template, read.fields.value_of("triggers"))
     if not is_typed:
         faults += unseparated(key.template)
     if typed:

@@ -27,10 +27,10 @@ async def nothing(context):
     """What the jobs here do."""
 
 
-def scheduled(cron=HOURLY, *, job_id="job", handler=nothing, options=None, **trigger):
-    """Compile one job with a schedule."""
+def scheduled(cron=HOURLY, *, job_id="job", handler=nothing, options=None, events=(), **trigger):
+    """Compile one job with a schedule, and the events that start it besides."""
     registry = Registry()
-    triggers = [{"cron": cron, **trigger}]
+    triggers = [{"cron": cron, **trigger}, *events]
     registry.job(id=job_id, triggers=triggers, **(options or {}))(handler)
     return jobspec.compile(registry)
 
@@ -250,7 +250,7 @@ def test_a_worker_with_another_schedule_leaves_this_one_alone(clock, connection)
 
 def test_a_tick_that_its_job_rejects_is_not_sent_and_stops_nobody(clock, connection, caplog):
     options = {"idempotency": "event.data.day", "on_missing": "reject"}
-    compiled = scheduled(options=options)
+    compiled = scheduled(options=options, events=["day.over"])
     deployed(connection, clock, compiled)
     clock.advance(HOUR)
     assert poll(connection, compiled) == 0

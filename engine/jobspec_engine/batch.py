@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobspec_engine.dispatch import Dispatch, dispatch
+from jobspec_engine.dispatch import Dispatch, dispatch, note_of
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
 
 if TYPE_CHECKING:
@@ -25,17 +25,27 @@ CHUNK = 5_000
 
 
 class Prepared(NamedTuple):
-    """An event that was checked, and its rows for the jobs it triggers."""
+    """An event that was checked, and its rows for the jobs it triggers.
+
+    `notes` say of jobs by id what became of their keys that is no fault, and may surprise.
+    """
 
     event: Encoded
     dispatches: tuple[Dispatch, ...]
+    notes: Mapping[str, str]
 
 
 def prepare(event: Event, jobs: CompiledJobs) -> Prepared:
     """Check an event and resolve its keys. Raises `EventError`; nothing is written yet."""
     encoded = encode_event(event)
     triggered = jobs.for_event(event.name)
-    return Prepared(encoded, tuple(dispatch(encoded, event.data, job) for job in triggered))
+    rows = tuple(dispatch(encoded, event.data, job) for job in triggered)
+    notes = {
+        job.id: note
+        for job, row in zip(triggered, rows, strict=True)
+        if (note := note_of(row, event.data, job)) is not None
+    }
+    return Prepared(encoded, rows, notes)
 
 
 def needs_own(connection: BaseConnection[Any], batch: Iterable[Prepared]) -> bool:
@@ -124,7 +134,9 @@ def _told(one: Prepared, rows: Iterable[SentRow]) -> Iterator[Dispatched]:
             row.outcome,
             row.run_id,
             run_at=row.run_at if waits else None,
-            reason=dispatched.key_error if row.outcome == "dead-letter" else None,
+            reason=dispatched.key_error
+            if row.outcome == "dead-letter"
+            else one.notes.get(dispatched.job_id),
         )
 
 

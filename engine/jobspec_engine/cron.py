@@ -157,7 +157,7 @@ def _prepare(cron: _Cron, at: datetime) -> Prepared:
     encoded = encode_event(Event(EVENT_NAME, data, _event_id(cron, at), ts))
     row = dispatch(encoded, data, cron.job)
     jitter = cron.trigger.jitter * random.random()  # noqa: S311  it spreads load, and hides nothing
-    return Prepared(encoded, (row._replace(wait=(row.wait or timedelta(0)) + jitter),))
+    return Prepared(encoded, (row._replace(wait=(row.wait or timedelta(0)) + jitter),), {})
 
 
 def _event_id(cron: _Cron, at: datetime) -> str:

@@ -65,6 +65,19 @@ def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Di
     return row
 
 
+def note_of(row: Dispatch, data: Mapping[str, object], job: CompiledJob) -> str | None:
+    """Say that an event has no idempotency key though the job has the option, and for want of what.
+
+    It is not deduplicated then, as in the reference (keys.jsonl, outcome `absent`).
+    """
+    if job.idempotency is None or row.idempotency_digest is not None or row.key_error is not None:
+        return None
+    gaps = job.idempotency.key.missing({"data": data})
+    where = ", ".join(dict.fromkeys(".".join(("event.data", *path)) for path in gaps))
+    what = f"{where} is missing" if where else f"`{job.idempotency.key.text}` is false"
+    return f"no idempotency key: {what}"
+
+
 def _require_fields(job: CompiledJob, scope: Mapping[str, object]) -> None:
     options = (job.idempotency, job.debounce)
     keys = [option.key for option in options if option is not None and option.key is not None]

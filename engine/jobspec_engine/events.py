@@ -58,7 +58,8 @@ class Dispatched:
     | `coalesced` | it joined a pending debounced run | that run | when that is due now |
     | `dead-letter` | its key can't be resolved | the dead run | |
 
-    `reason` says why, for a `dead-letter`. `run_id` is None only for a `duplicate` of an event that
+    `reason` says why, for a `dead-letter`, and for want of which field a run has no idempotency
+    key, which makes no duplicates then. `run_id` is None only for a `duplicate` of an event that
     became a part of another event's run.
     """
 

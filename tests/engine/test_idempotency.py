@@ -64,6 +64,20 @@ def test_a_job_without_the_option_makes_a_run_of_every_event(dsn, connection):
     assert len(runs(connection)) == 3
 
 
+def test_an_absent_key_is_told_with_the_field_that_is_missing(once):
+    (told,) = once.send("event", {"kye": "k"}).jobs
+    assert (told.outcome, told.reason) == (
+        "enqueued",
+        "no idempotency key: event.data.key is missing",
+    )
+    (told,) = once.send("event", {"key": False}).jobs
+    assert told.reason == "no idempotency key: `event.data.key` is false"
+    (told,) = once.send("event", {"key": "k"}).jobs
+    assert (told.outcome, told.reason) == ("enqueued", None)
+    for data in ({"key": "k"}, {"key": None}, {"key": ""}):
+        assert once.send("event", data).jobs[0].reason is None
+
+
 def test_an_absent_key_is_not_deduplicated(once, connection):
     for data in ({}, {"other": 1}, {"key": False}):
         assert told(once.send("event", data)).outcome == "enqueued"

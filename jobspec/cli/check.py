@@ -42,9 +42,10 @@ def command(
     target: Target | None,
     import_: bool,  # noqa: FBT001
 ) -> None:
-    """Check the specs in files, directories, globs, standard input (-), or Python modules.
+    """Check specs and report everything that is wrong.
 
-    A module, such as myapp.jobs, is imported. Without PATHS those of [tool.jobspec] in
+    PATHS are files, directories, globs, - for standard input, or Python modules. A module, such as
+    myapp.jobs, is imported. Without PATHS those of [tool.jobspec] in
     pyproject.toml are checked; --select, --ignore and --target take the place of what it says.
 
     Exits with 1 if anything is wrong, also if there is no job at all.

@@ -31,9 +31,10 @@ MISUSE = 2
 @click.option("--git", "revisions", metavar="REV..[REV]", help="Compare PATHS at two revisions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(specs: tuple[str, ...], revisions: str | None, as_json: bool) -> None:  # noqa: FBT001  click's way
-    r"""Show what changes from OLD to NEW, and what that means for what is in flight.
+    """Show what changes between two sets of specs.
 
-    OLD and NEW are what a check takes, or a path at a git revision, as git show has it:
+    It says what each change means for what is in flight. OLD and NEW are what a check takes, or a
+    path at a git revision, as git show has it:
 
     \b
     jobspec diff jobs.yaml new-jobs.yaml
@@ -42,7 +43,7 @@ def command(specs: tuple[str, ...], revisions: str | None, as_json: bool) -> Non
     jobspec diff --git main.. jobs/          against the working directory
 
     Exits with 1 if something would run again or never run, 2 if one side can't be read.
-    """
+    """  # noqa: D301  click knows the mark of lines by the character itself
     old, new = _at_revisions(revisions, specs) if revisions else _two(specs)
     settings = find_settings()
     found = differences(_jobs(old, settings), _jobs(new, settings))

@@ -13,7 +13,10 @@ from jobspec.spec import suggestion
 @click.command("explain")
 @click.argument("code")
 def command(code: str) -> None:
-    """Explain a code, such as JS301: what it finds, why, and what to write instead."""
+    """Explain the code of a finding, such as JS301.
+
+    It says what the code finds, why that is bad, and what to write instead.
+    """
     names = {rule.name: rule.code for rule in RULES.values()}
     known = names.get(code, code.upper())
     if known not in RULES:

@@ -41,14 +41,16 @@ def command(
     option: str | None,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    r"""Explain the key that EXPR, or the options of a job, give for an event.
+    """Explain what a key becomes for an event.
+
+    The key is EXPR, or those of the options of a job.
 
     \b
     jobspec key "event.data.a + '/' + event.data.b" --event '{"data": {"a": 1, "b": "x"}}'
     jobspec key --jobs jobs.yaml --job email.send --event event.json
 
     Exits with 1 if a key is not valid, or an error for this event.
-    """
+    """  # noqa: D301  click knows the mark of lines by the character itself
     if (template is None) == (job_id is None):
         raise click.UsageError("name a key EXPR, or a job by --job and --jobs")
     event = _event(event_text)

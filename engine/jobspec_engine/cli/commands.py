@@ -41,9 +41,10 @@ STATES = ("pending", "running", "completed", "failed", "cancelled")
 @click.command("demo")
 @server_option
 def demo_command(dsn: str | None) -> None:
-    """Send an email twice and a burst of pushes, run them, show what ran.
+    """Run two example jobs and show what ran.
 
-    The demo lives in a schema of its own, which is dropped at its end.
+    An email is sent twice, and there is a burst of pushes. The demo lives in a schema of its own,
+    which is dropped at its end.
     """
     from jobspec_engine.demo import show as demo  # noqa: PLC0415  only this command needs it
 
@@ -67,7 +68,10 @@ def migrate_command(dsn: str | None, schema: str) -> None:
 @database_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
-    """Name what differs in the live schema from what the migrations make; exit 1 if anything."""
+    """Name what differs in the live schema.
+
+    It is compared with what the migrations make. Exits with 1 if anything differs.
+    """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         differences = drift(connection, schema)
     if as_json:
@@ -197,7 +201,10 @@ def send_command(
     schema: str,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """Send the event NAME with DATA, a JSON object (or - for standard input)."""
+    """Send the event NAME with DATA.
+
+    DATA is a JSON object, or - for standard input.
+    """
     payload = _parse(data)
     jobs = jobspec.compile(paths)
     with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
@@ -253,7 +260,10 @@ def runs_command(
     limit: int,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """List the newest runs: when each ended or else is due, and why it failed."""
+    """List the newest runs.
+
+    It says when each ended or else is due, and why it failed.
+    """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
     if as_json:

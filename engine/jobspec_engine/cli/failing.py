@@ -52,7 +52,10 @@ _since = click.option("--since", type=Since(), help="Only those that died since 
 @database_options
 @_as_json
 def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
-    """Show a run and its history: each pass that did not end well, by which worker, and why."""
+    """Show a run and its history.
+
+    The history has each pass that did not end well, by which worker, and why.
+    """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         found = fetch(connection, Statements(schema).run(run_id))
     if not found:
@@ -95,7 +98,10 @@ def dead_letters_command(
     limit: int,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """List the runs that ended without success, the latest first; JSON has data and history."""
+    """List the runs that ended without success.
+
+    The latest come first. JSON has data and history.
+    """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         call = Statements(schema).dead_letters(_which(job_id, reason, since), limit)
         rows = fetch(connection, call)
@@ -129,7 +135,10 @@ def cancel_command(
     schema: str,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """Cancel runs: those with these numbers, or those of a job that go by a key."""
+    """Cancel runs by their numbers or their key.
+
+    A key is one of a job, named by --job.
+    """
     keys = (idempotency_key is not None) + (job_key is not None)
     if (job_id is not None) != (keys == 1) or bool(run_ids) == bool(keys):
         raise click.UsageError("name runs, or --job with --idempotency-key or --job-key")
@@ -177,8 +186,9 @@ def replay_command(
     as_json: bool,  # noqa: FBT001  click's way
     **options: Any,
 ) -> None:
-    """Send runs again that ended without success: those with these numbers, or dead letters.
+    """Send runs again that ended without success.
 
+    They are named by their numbers, or picked from the dead letters by --job, --reason or --since.
     A run is replayed once; to replay it again tells the run of the first time.
     """
     which = _which(options["job_id"], options["reason"], options["since"])

@@ -44,9 +44,10 @@ def events_command(
     limit: int,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """List the newest events and what became of each; JSON has their data.
+    """List the newest events and what became of each.
 
-    An event without a job started none, or the runs that it started were pruned.
+    JSON has their data. An event without a job started none, or the runs that it started were
+    pruned.
     """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, OperationStatements(schema).events(name, since, limit))
@@ -74,7 +75,10 @@ def _event_rows(row: EventRow) -> Iterator[tuple[str, ...]]:
 @click.command("stats")
 @database_options
 def stats_command(dsn: str | None, schema: str) -> None:
-    """Print figures about runs, dead letters and workers in the text format of Prometheus."""
+    """Print figures in the text format of Prometheus.
+
+    They are about runs, dead letters and workers.
+    """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         figures = fetch(connection, OperationStatements(schema).stats())
     click.echo(prometheus(figures, schema), nl=False)
@@ -102,10 +106,10 @@ def prune_command(
     batch: int,
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """Delete what is older than an age such as 12h or 30d, and free idempotency keys.
+    """Delete what ended long ago, and free its keys.
 
-    A run stays while it has a dead letter, an event while it has either; `forever` keeps all. A key
-    that still counts is never deleted.
+    Each age is one such as 12h or 30d. A run stays while it has a dead letter, an event while it
+    has either; `forever` keeps all. A key that still counts is never deleted.
     """
     retention = Retention(runs, events, dead_letters, batch)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
@@ -121,7 +125,10 @@ def prune_command(
 @database_options
 @_as_json
 def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
-    """Look for what is wrong with the database, and say what to do; exit 1 if anything is."""
+    """Find what is wrong with the database.
+
+    It says what to do about each. Exits with 1 if anything is wrong.
+    """
     with server(dsn) as chosen:
         findings = examine(chosen, schema)
     if as_json:
@@ -139,7 +146,10 @@ def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa
 @_job
 @database_options
 def pause_command(job_id: str, dsn: str | None, schema: str) -> None:
-    """Pause a job: what runs goes on, no further run is claimed, its schedules stand still."""
+    """Pause a job: let no further run of it be claimed.
+
+    What runs goes on, and the schedules of the job stand still.
+    """
     statements = UpkeepStatements(schema)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
         paused = fetch(connection, statements.pause(job_id))
@@ -153,7 +163,10 @@ def pause_command(job_id: str, dsn: str | None, schema: str) -> None:
 @_job
 @database_options
 def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
-    """Let a paused job go on: its runs are claimed again, missed ticks treated as its spec says."""
+    """Let a paused job go on.
+
+    Its runs are claimed again, and missed ticks treated as its spec says.
+    """
     statements = UpkeepStatements(schema)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
         resumed = fetch(connection, statements.resume(job_id))

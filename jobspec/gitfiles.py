@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from jobspec.load import SUFFIXES
+from jobspec.load import SUFFIXES, is_there
 from jobspec.source import Source
 
 
@@ -16,7 +16,7 @@ class GitError(ValueError):
 def is_at_revision(name: str) -> bool:
     """Tell whether a spec names a path at a revision, rather than a path or a module."""
     revision, colon, path = name.partition(":")
-    return bool(colon and path and not Path(name).exists() and is_revision(revision))
+    return bool(colon and path and not is_there(name) and is_revision(revision))
 
 
 def is_revision(name: str) -> bool:

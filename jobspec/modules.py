@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jobspec.diagnostics import RULES, CompileError, Diagnostic
 from jobspec.imports import NotImportedError, imported, imported_module
-from jobspec.load import SUFFIXES
+from jobspec.load import SUFFIXES, is_there
 from jobspec.source import Source, Span
 from jobspec.spec import Declarations
 
@@ -32,7 +32,7 @@ def is_module(spec: str) -> bool:
     A path that exists goes first, and what ends as a spec file does is never a module. A single
     word is one only where there is a module of that name.
     """
-    if not _MODULE.fullmatch(spec) or Path(spec).suffix in SUFFIXES or Path(spec).exists():
+    if not _MODULE.fullmatch(spec) or Path(spec).suffix in SUFFIXES or is_there(spec):
         return False
     return "." in spec or ":" in spec or _is_there(spec)
 

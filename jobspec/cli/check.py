@@ -90,7 +90,7 @@ def _is_coloured() -> bool:
 
 
 def _is_terminal() -> bool:
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()  # None where it was closed
 
 
 def _errors(examined: Examined) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import click
@@ -81,5 +82,6 @@ def _no_such_command(name: str, known: Sequence[str]) -> str:
 @click.version_option(package_name="jobspec-kit", message="jobspec %(version)s")
 def main() -> None:
     """Check, compile and run background jobs described by specs."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a key may hold what a terminal can't
+    for stream in (sys.stdout, sys.stderr):  # None where it was closed
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a key may hold what a terminal can't

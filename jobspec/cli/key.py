@@ -15,6 +15,7 @@ from jobspec.diagnostics import CompileError
 from jobspec.keyed import keys_of
 from jobspec.keys import EventError, KeyTemplate, KeyTemplateError
 from jobspec.keys.trace import trace
+from jobspec.load import stdin_bytes
 from jobspec.report import traces
 from jobspec.spec import suggestion
 
@@ -109,10 +110,9 @@ def _event(text: str) -> Event:
 
 
 def _content(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read()
     try:
-        return Path(name).read_text(encoding="utf-8")
+        data = stdin_bytes() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise click.BadParameter(

@@ -17,9 +17,9 @@ PATIENCE = 1.0  # seconds of work until anything is shown
 def watched(items: Sequence[Item]) -> Iterator[Item]:
     """Yield the items, and show on the terminal of standard error how many are done.
 
-    Nothing is shown of short work, nor where standard error is no terminal.
+    Nothing is shown of short work, nor where standard error is closed or no terminal.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():  # None where it was closed
         yield from items
         return
     until = monotonic() + PATIENCE

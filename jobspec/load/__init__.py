@@ -8,7 +8,7 @@ ever constructed or run, and no input raises: whatever is wrong with it is a dia
 from __future__ import annotations
 
 from jobspec.load.comments import Comment, comments, scalar_lines
-from jobspec.load.files import SUFFIXES, read_sources
+from jobspec.load.files import SUFFIXES, is_there, read_sources, stdin_bytes
 from jobspec.load.nodes import (
     Entry,
     Loaded,
@@ -31,8 +31,10 @@ __all__ = [
     "ScalarValue",
     "SequenceNode",
     "comments",
+    "is_there",
     "load",
     "load_text",
     "read_sources",
     "scalar_lines",
+    "stdin_bytes",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EBADF
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,9 @@ def read_sources(arguments: Sequence[str | Path]) -> Iterator[Source | Diagnosti
 
     An argument is a file of any name; a directory, searched recursively for `*.yaml`, `*.yml` and
     `*.json` in sorted order, without hidden files, hidden directories, `node_modules`,
-    `__pycache__`, virtual environments, and links to directories; a glob, where `**` goes through
-    directories; or `-`, standard input. A file named twice is read once. A byte order mark is
-    dropped; line breaks stay as they are.
+    `__pycache__`, virtual environments, links to directories, and pipes; a glob, where `**` goes
+    through directories; or `-`, standard input. A file named twice is read once. A byte order
+    mark is dropped; line breaks stay as they are.
     """
     seen: set[str] = set()
     for argument in arguments:
@@ -55,8 +56,9 @@ def _expanded(argument: str) -> Iterator[str | Diagnostic]:
         yield argument
         return
     # glob and not Path.glob: an argument may be absolute, and `**` must not enter hidden folders
-    is_named = Path(argument).exists()
-    names = [argument] if is_named else sorted(glob(argument, recursive=True))  # noqa: PTH207
+    is_named = is_there(argument)
+    matched = () if is_named else sorted(glob(argument, recursive=True))  # noqa: PTH207
+    names = [argument] if is_named else [name for name in matched if not _is_endless(name)]
     found = [name for start in names for name in _files_of(start)]
     yield from found
     if not found:
@@ -78,13 +80,28 @@ def _files_of(start: str) -> Iterator[str | Diagnostic]:
         yield from (
             str(Path(folder, name))
             for name in sorted(files)
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
+            if Path(name).suffix.lower() in SUFFIXES
+            and not name.startswith(".")
+            and not _is_endless(Path(folder, name))
         )
     yield from (_refused(str(problem.filename), problem) for problem in unreadable)
 
 
-def _is_folder(name: str) -> bool:
-    return os.path.isdir(name)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+def is_there(name: str | Path) -> bool:
+    """Tell whether a path exists; one that no file can have, such as one too long, does not."""
+    return os.path.exists(name)  # noqa: PTH110 - Path.exists raises for a name that is too long
+
+
+def _is_folder(name: str | Path) -> bool:
+    return os.path.isdir(name)  # noqa: PTH112 - as above
+
+
+def _is_endless(name: str | Path) -> bool:
+    """Tell whether a path is a pipe, socket or device: nobody may ever write the end of one.
+
+    A search passes over them. Where one is named itself, as by a shell's `<(...)`, it is read.
+    """
+    return is_there(name) and not Path(name).is_file() and not _is_folder(name)
 
 
 def _is_searched(folder: Path) -> bool:
@@ -107,9 +124,16 @@ def _read(name: str) -> Source | Diagnostic:
 def _bytes_of(name: str) -> bytes:
     """Return what a file holds, at most one byte beyond the limit: `/dev/zero` has no end."""
     if name == "-":
-        return sys.stdin.buffer.read(MAX_SIZE + 1)
+        return stdin_bytes(MAX_SIZE + 1)
     with Path(name).open("rb") as file:
         return file.read(MAX_SIZE + 1)
+
+
+def stdin_bytes(most: int = -1) -> bytes:
+    """Return what standard input holds, at most so many bytes. Raises `OSError` if it is closed."""
+    if sys.stdin is None:
+        raise OSError(EBADF, "standard input is closed")
+    return sys.stdin.buffer.read(most)
 
 
 def _decoded(name: str, data: bytes) -> Source | Diagnostic:

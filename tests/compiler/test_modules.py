@@ -96,3 +96,8 @@ def test_the_search_path_is_as_it_was():
     before = list(sys.path)
     check("shop_app.jobs")
     assert sys.path == before
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a." * 300 + "b"])
+def test_a_name_too_long_for_a_file_is_told(name):
+    assert [one.code for one in check(name)] in (["JS150"], ["JS168"])

@@ -180,3 +180,24 @@ def test_the_next_file_is_read_whatever_the_last_one_was(folder):
     write(folder, "good.yaml")
     found = list(read_sources(["nowhere", "good.yaml"]))
     assert [type(one) for one in found] == [Diagnostic, Source]
+
+
+def test_a_search_passes_over_pipes_that_nobody_may_ever_write(folder):
+    write(folder, "good.yaml")
+    os.mkfifo("pipe.yaml")
+    for argument in (".", "*.yaml"):
+        assert [Path(one.name).name for one in read_sources([argument])] == ["good.yaml"]
+
+
+def test_standard_input_that_is_closed_is_told(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    found = only("-")
+    assert (found.code, found.message) == (
+        "JS150",
+        "this file can't be read: standard input is closed",
+    )
+
+
+@pytest.mark.parametrize("name", ["a/" + "b" * 300, "*" * 300])
+def test_a_name_that_is_too_long_for_any_file_is_told(folder, name):
+    assert only(name).code in ("JS150", "JS167")

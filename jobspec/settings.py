@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from jobspec.diagnostics import RULES, Diagnostic
 from jobspec.ignores import can_be_ignored
+from jobspec.load import is_there
 from jobspec.source import Source, Span
 from jobspec.spec import suggestion
 from jobspec.spec.reading import ON_MISSING
 from jobspec.spec.wording import listed
-
 from jobspec.targets.unsupported import TARGETS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,8 +44,8 @@ class Settings:
     ignore: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     on_missing: Literal["skip", "reject"] | None = None
-
     target: Target | None = None
+
     def wants(self, found: Diagnostic) -> bool:
         """Tell whether to show a finding."""
         if not can_be_ignored(found.code):
@@ -97,10 +98,15 @@ def _read(text: str, folder: Path) -> FoundSettings:
 
     reading = _Reading(Source(os.path.relpath(folder / FILE), text))
     try:
-        table = tomllib.loads(text).get("tool", {}).get("jobspec", {})
+        tools: object = tomllib.loads(text).get("tool")
     except tomllib.TOMLDecodeError as error:
         reading.report(TABLE, f"this file is not TOML: {_lowered(str(error))}")
         return FoundSettings(findings=tuple(reading.findings))
+    ours: object = cast("dict[str, object]", tools).get(NAME, {}) if isinstance(tools, dict) else {}
+    if not isinstance(ours, dict):
+        reading.report(NAME, f"`{TABLE}` must be a table", f"write `[{TABLE}]` above the settings")
+        ours = {}
+    table = cast("dict[str, Any]", ours)
     return FoundSettings(reading.settings(table, folder), tuple(reading.findings))
 
 
@@ -168,7 +174,7 @@ class _Reading:
 def _placed(path: str, folder: Path) -> str:
     """Return a path of a project as seen from the working directory; a module stays as it is."""
     there = folder / path
-    return os.path.relpath(there) if "/" in path or there.exists() else path
+    return os.path.relpath(there) if "/" in path or is_there(there) else path
 
 
 def _place(text: str, name: str) -> Span:

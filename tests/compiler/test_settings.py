@@ -141,3 +141,17 @@ def test_a_wrong_setting_fails_a_check_and_a_compilation(project):
 def test_a_project_without_settings_is_not_parsed(project, tmp_path):
     (tmp_path / "pyproject.toml").write_text("this is not TOML", encoding="utf-8")
     assert find_settings().findings == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["[[tool.jobspec]]\npaths = []", "[tool]\njobspec = 5 # tool.jobspec"]
+)
+def test_settings_that_are_no_table_are_a_finding(project, tmp_path, text):
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    (found,) = find_settings().findings
+    assert (found.code, found.message) == ("JS330", "`tool.jobspec` must be a table")
+
+
+def test_other_tables_of_tools_are_not_for_us_to_judge(project, tmp_path):
+    (tmp_path / "pyproject.toml").write_text("tool = 1 # tool.jobspec", encoding="utf-8")
+    assert find_settings().findings == ()

@@ -63,14 +63,14 @@ def _variables(template: KeyTemplate) -> Iterator[Fault]:
 
 def _own_fields(template: KeyTemplate) -> Iterator[Fault]:
     """Yield fields that stand beside a field of their own: without that, neither is known."""
-    paths = template.paths
-    for path in paths:
-        term = next(one for one in template.terms if isinstance(one, Field) and one.path == path)
-        outer = [one for one in paths if len(one) < len(path) and path[: len(one)] == one]
-        if outer:
-            message = (
-                f"`{term}` stands beside `{'.'.join(('event.data', *outer[0]))}`, which it is in"
-            )
+    first: dict[tuple[str, ...], Field] = {}
+    for term in template.terms:
+        if isinstance(term, Field):
+            first.setdefault(term.path, term)
+    for path, term in first.items():
+        outer = next((path[:end] for end in range(1, len(path)) if path[:end] in first), None)
+        if outer is not None:
+            message = f"`{term}` stands beside `{'.'.join(('event.data', *outer))}`, which it is in"
             advice = "keep one of them: the key has both or, where one is missing, neither"
             yield Fault("JS435", message, term.span, advice)
 

@@ -10,6 +10,7 @@ appear in a message.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +29,8 @@ _ESCAPE_WIDTHS = {"x": 4, "u": 6, "U": 10}
 _SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
-def character_spans(text: str, span: Span, style: Style, value: str) -> list[Span]:
+@lru_cache(maxsize=1)  # a long key may have hundreds of findings, one after another
+def character_spans(text: str, span: Span, style: Style, value: str) -> tuple[Span, ...]:
     """Return the span in `text` of every character of `value`, and an empty one for its end.
 
     `span` is where the scalar stands, quotes and block indicators included.
@@ -42,7 +44,7 @@ def character_spans(text: str, span: Span, style: Style, value: str) -> list[Spa
     spans = list(islice(written, len(value)))
     end = spans[-1].end if spans else span.start
     # A walk that ends early would be a fault of ours; the message still needs a place.
-    return spans + [Span(end, end)] * (len(value) + 1 - len(spans))
+    return (*spans, *[Span(end, end)] * (len(value) + 1 - len(spans)))
 
 
 def _flow(text: str, at: int, end: int, style: Style) -> Iterator[Span]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from jobspec.keys import KeyTemplate
@@ -111,3 +113,19 @@ def test_fields_that_touch_are_told_of(text, touching):
     faults = unseparated(KeyTemplate.parse(text))
     assert {fault.code for fault in faults} <= {"JS430"}
     assert [text[slice(*fault.span)] for fault in faults] == touching
+
+
+def test_the_time_to_find_fields_beside_their_own_grows_with_their_number():
+    template = KeyTemplate.parse(" + ".join(f"event.data.a{number}" for number in range(5_000)))
+    calls = 0
+
+    def count(*_):
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        lint(template, "debounce")
+    finally:
+        sys.setprofile(None)
+    assert calls < 200_000  # one comparison of every two fields would be 25 million

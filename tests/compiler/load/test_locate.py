@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobspec.load import load_text
-from jobspec.source import Span
+from jobspec.load import load, load_text
+from jobspec.load.places import character_spans
+from jobspec.source import Source, Span
 
 # Each example reads a file: a part of the profile's examples keeps that to seconds.
 PART = settings(max_examples=settings.default.max_examples // 20)
@@ -201,3 +202,13 @@ def test_block_texts_map_to_their_places(style, data):
 def test_json_texts_map_to_their_places(pieces):
     before = '{"other": 1,\r\n\t"key": "'
     check(before + written(pieces) + '"}\n', len(before), pieces, "jobs.json")
+
+
+def test_the_places_of_a_text_are_found_once_for_all_of_its_findings():
+    source = Source("a.yaml", "a: " + "x" * 100)
+    root = load(source).node
+    node = root.get("a")
+    before = character_spans.cache_info().misses
+    places = [node.locate(Span(at, at + 1)) for at in range(100)]
+    assert places == [Span(at + 3, at + 4) for at in range(100)]
+    assert character_spans.cache_info().misses == before + 1

@@ -35,13 +35,22 @@ class Registry(Declarations):
 
         Raises `CompileError` at once, before there is anything to decorate, for what a check of
         the same spec in a file would find, such as a key that can't be resolved, and for an id
-        that is in the registry already. Raises `TypeError` for an option that does not exist.
+        that is in the registry already. Raises `TypeError` for an option that does not exist,
+        and for a handler that can't be called.
         """
         job = Job(**options)
-        compile([*(known for known in self if known.id == job.id), job])
+        self._check(job)
 
         def register(handler: Handler) -> Handler:
+            given: object = handler
+            if not callable(given):
+                kind = type(given).__name__
+                raise TypeError(f"a handler is a function, and this is of type {kind}")
+            self._check(job)  # another one may have taken its id since
             self._jobs.append(replace(job, handler=handler))
             return handler
 
         return register
+
+    def _check(self, job: Job) -> None:
+        compile([*(known for known in self if known.id == job.id), job])

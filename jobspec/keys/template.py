@@ -43,8 +43,10 @@ class KeyTemplate:
 
         Raises:
             KeyTemplateError: where it is not one, with a diagnostic for each thing wrong.
+            TypeError: for what is not a text.
 
         """
+        _refuse_what_is_no_text(text)
         try:
             return cls(text, parse(text))
         except NotATemplate:
@@ -86,6 +88,11 @@ class KeyTemplate:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         """Pickle as the text: a compiled function can't be."""
         return KeyTemplate.parse, (self.text,)
+
+
+def _refuse_what_is_no_text(found: object) -> None:
+    if not isinstance(found, str):
+        raise TypeError(f"a key template is a text, and this is of type {type(found).__name__}")
 
 
 def _value_at(event: object, path: Iterable[str]) -> object:

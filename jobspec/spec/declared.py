@@ -7,6 +7,7 @@ place in that text, so that a caret still stands inside a key.
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -15,6 +16,8 @@ from typing import TypeGuard, cast
 
 from jobspec.durations import format_duration
 from jobspec.spec.models import Job, file_name, file_names
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # a field; any other name is put in quotes
 
 
 class Declarations(ABC):
@@ -28,9 +31,12 @@ class Declarations(ABC):
 def written(job: Job) -> str:
     """Return a job as the YAML of a spec file, without a handler that is a function.
 
-    Raises `TypeError` for a value that no spec can hold, such as a date.
+    Raises `TypeError` for a value that no spec can hold, such as a date or a function.
     """
-    plain = _plain(job)
+    try:
+        plain = _plain(job)
+    except RecursionError:
+        raise TypeError("a spec can't hold a value that holds itself, or nests as deep") from None
     return "".join(f"{line}\n" for line in ["jobs:", *_item(plain)])
 
 
@@ -38,10 +44,13 @@ def _plain(value: object) -> object:
     """Return a value as a file would hold it, without the fields that were left out."""
     if is_dataclass(value) and not isinstance(value, type):
         names = file_names(type(value))
-        return _filled({name: getattr(value, field) for name, field in names.items()})
+        given = {name: getattr(value, field) for name, field in names.items()}
+        if isinstance(value, Job) and callable(value.handler):
+            del given["handler"]
+        return _filled(given)
     if isinstance(value, Mapping):
-        given = cast("Mapping[object, object]", value)
-        return _filled({file_name(str(name)): one for name, one in given.items()})
+        fields = cast("Mapping[object, object]", value)
+        return _filled({file_name(str(name)): one for name, one in fields.items()})
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_plain(one) for one in cast("Sequence[object]", value)]
     if _is_error_class(value):
@@ -50,11 +59,7 @@ def _plain(value: object) -> object:
 
 
 def _filled(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: _plain(one) for name, one in values.items() if _is_written(one)}
-
-
-def _is_written(value: object) -> bool:
-    return value is not None and (_is_error_class(value) or not callable(value))
+    return {name: _plain(one) for name, one in values.items() if one is not None}
 
 
 def _is_error_class(value: object) -> TypeGuard[type[BaseException]]:
@@ -74,11 +79,12 @@ def _lines(value: object) -> Iterator[str]:
 
 
 def _field(name: str, value: object) -> Iterator[str]:
+    shown = name if _NAME.fullmatch(name) else _scalar(name)
     if value and isinstance(value, dict | list):
-        yield f"{name}:"
+        yield f"{shown}:"
         yield from (f"  {line}" for line in _lines(cast("object", value)))
     else:
-        yield f"{name}: {_scalar(value)}"
+        yield f"{shown}: {_scalar(value)}"
 
 
 def _item(value: object) -> Iterator[str]:
@@ -94,6 +100,8 @@ def _scalar(value: object) -> str:
     except TypeError:
         message = f"a spec can't hold a value of the type {type(value).__name__}"
         raise TypeError(message) from None
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        raise TypeError("a spec can't hold a number of so many digits") from None
 
 
 def _is_plain(value: object) -> bool:

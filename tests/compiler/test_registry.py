@@ -102,3 +102,42 @@ def test_a_value_that_no_spec_can_hold_is_a_type_error():
 def test_the_decorator_takes_every_option_of_a_job_but_the_handler():
     options = set(spec.JobOptions.__annotations__)
     assert options == {field.name for field in dataclasses.fields(spec.Job)} - {"handler"}
+
+
+def test_a_function_in_place_of_an_option_is_refused_and_not_left_out():
+    with pytest.raises(TypeError, match="can't hold a value of the type function"):
+        Registry().job(id="a", triggers=["a"], idempotency=lambda event: event["id"])
+
+
+@pytest.mark.parametrize("name", ["a: b", "*a", "", "a\n- b", 5])
+def test_a_name_of_a_field_never_becomes_anything_else(name):
+    (found,) = declaring(debounce={"period": "2m", name: 1})
+    assert found.code == "JS301"
+
+
+def test_only_what_can_be_called_is_registered():
+    jobs = Registry()
+    with pytest.raises(TypeError, match="a handler is a function, and this is of type int"):
+        jobs.job(id="a", triggers=["a"])(5)
+    assert list(jobs) == []
+
+
+def test_a_decorator_that_is_used_twice_raises_where_it_is_used():
+    jobs = Registry()
+    twice = jobs.job(id="a", triggers=["a"])
+    twice(print)
+    with pytest.raises(CompileError, match="JS309"):
+        twice(repr)
+    assert [job.handler for job in jobs] == [print]
+
+
+def itself():
+    value = {}
+    value["key"] = value
+    return value
+
+
+@pytest.mark.parametrize("option", [{"debounce": itself()}, {"retries": 10**5000}])
+def test_what_no_file_can_hold_is_a_type_error(option):
+    with pytest.raises(TypeError, match="a spec can't hold"):
+        Registry().job(id="a", triggers=["a"], **option)

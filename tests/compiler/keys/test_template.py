@@ -114,3 +114,9 @@ def test_the_fast_way_has_one_item_for_each_term():
 def test_many_templates_of_shared_beginnings_look_each_step_up_once():
     paths = [("a", "b", name) for name in "cdefg"]
     assert len(lookups_of(paths).steps) == 2 + 2 + 5
+
+
+@pytest.mark.parametrize("value", [None, b"event.data.a", 5])
+def test_what_is_no_text_is_a_type_error_that_says_so(value):
+    with pytest.raises(TypeError, match="a key template is a text"):
+        KeyTemplate.parse(value)

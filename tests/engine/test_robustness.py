@@ -33,15 +33,21 @@ def states(connection):
     return {run.state for run in runs(connection)}
 
 
+@pytest.fixture
+def server_folder():
+    """A folder for a server of one's own."""
+    with tempfile.TemporaryDirectory(prefix="jobspec-own-") as folder:
+        Path(folder).chmod(0o755)  # root's server runs as another user
+        yield folder
+
+
 @contextmanager
-def server(folder=None, **settings):
-    """A server of one's own."""
-    with tempfile.TemporaryDirectory(prefix="jobspec-own-") as made:
-        Path(made).chmod(0o755)  # root's server runs as another user
-        bin_dir = os.environ.get("JOBSPEC_TEST_PG_BIN")
-        with EmbeddedPostgres(folder or made, {"fsync": "off", **settings}, bin_dir) as running:
-            migrate(running.dsn)
-            yield running.dsn
+def server(folder, **settings):
+    """Start a server of one's own, or start it again; give its address."""
+    bin_dir = os.environ.get("JOBSPEC_TEST_PG_BIN")
+    with EmbeddedPostgres(folder, {"fsync": "off", **settings}, bin_dir) as running:
+        migrate(running.dsn)
+        yield running.dsn
 
 
 class Line:
@@ -128,10 +134,7 @@ def lose_one(connection):
     )
 
 
-async def test_nothing_is_lost_when_the_server_restarts_under_load(tmp_path):
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
+async def test_nothing_is_lost_when_the_server_restarts_under_load(server_folder):
     half, seen = asyncio.Event(), []
 
     async def handler(context):
@@ -141,12 +144,12 @@ async def test_nothing_is_lost_when_the_server_restarts_under_load(tmp_path):
             half.set()
 
     compiled = job(handler=handler)
-    with server(tmp_path / "data") as dsn:
+    with server(server_folder) as dsn:
         send(dsn, compiled, 1000)
         at_work = worker(compiled, dsn, concurrency=5)
         task = asyncio.create_task(at_work.run())
         await asyncio.wait_for(half.wait(), PATIENCE)
-    with server(tmp_path / "data") as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+    with server(server_folder) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         await until_async(lambda: states(connection) == {"completed"})
         assert count(connection, "job_queue") == 1000
         at_work.stop()
@@ -225,9 +228,9 @@ async def all_taken(pool):
         await pool.putconn(one)
 
 
-async def test_a_server_that_takes_no_more_connections_is_waited_for(caplog):
+async def test_a_server_that_takes_no_more_connections_is_waited_for(server_folder, caplog):
     compiled = job()
-    with server(max_connections="10", superuser_reserved_connections="0") as dsn:
+    with server(server_folder, max_connections="10", superuser_reserved_connections="0") as dsn:
         send(dsn, compiled)
         taken = take_all_connections(dsn)
         at_work = worker(compiled, dsn)

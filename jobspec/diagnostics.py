@@ -88,7 +88,7 @@ class CompileError(ValueError):
 def one_line(found: Diagnostic) -> str:
     """Return `file:line:column: severity[code]: message`, as editors and logs like it."""
     line, column = found.source.position(found.span.start)
-    place = f"{found.source.name}:{line}:{column}"
+    place = f"{printable(found.source.name)}:{line}:{column}"
     return f"{place}: {found.severity.value}[{found.code}]: {found.message}"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from jobspec.diagnostics import Diagnostic, Severity
+from jobspec.diagnostics import Diagnostic, Severity, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def _excerpt(
     """Yield the place, the marked lines, and the marks under them."""
     line, column = source.position(marks[0].span.start)
     frame, reset, margin = paint.frame, paint.reset, " " * gutter
-    yield f"{margin}{frame}{arrow}{reset} {source.name}:{line}:{column}"
+    yield f"{margin}{frame}{arrow}{reset} {printable(source.name)}:{line}:{column}"
     if not source.text:
         return
     yield f"{margin} {frame}|{reset}"

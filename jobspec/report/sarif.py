@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from jobspec.source import Source, Span
 
+_OTHER_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -68,4 +70,7 @@ def _location(source: Source, span: Span) -> dict[str, object]:
 
 
 def _uri(name: str) -> str:
-    return quote(name.replace("\\", "/").removeprefix("./"))
+    path = name.replace("\\", "/").removeprefix("./")
+    # A name that is not UTF-8 comes with U+DCFF for the byte 0xFF; no file has other surrogates.
+    is_of_file = not _OTHER_SURROGATE.search(path)
+    return quote(path, errors="surrogateescape" if is_of_file else "replace")

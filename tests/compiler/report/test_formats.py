@@ -138,3 +138,18 @@ def test_a_workflow_command_stays_on_its_line():
 def test_sarif_is_valid_by_its_schema(findings):
     text = report.render("sarif", findings, FILES)
     assert SarifLog.model_validate_json(text).version.value == "2.1.0"
+
+
+@pytest.mark.parametrize("name", ["full", "concise"])
+def test_a_file_name_takes_one_line_and_writes_no_escape_codes(name):
+    odd = Source("a\nb\x1b[31m.yaml", "jobs: 1\n")
+    shown = report.render(name, [at(odd, "1")], [odd.name])
+    assert "aU+000AbU+001B[31m.yaml:1:7" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"), [("b\udcff.yaml", "b%FF.yaml"), ("<job \ud800>", "%3Cjob%20%3F%3E")]
+)
+def test_a_name_that_is_not_utf_8_has_a_uri_in_sarif(name, uri):
+    odd = Source(name, "jobs: 1\n")
+    assert f'"uri": "{uri}"' in report.render("sarif", [at(odd, "1")], [odd.name])

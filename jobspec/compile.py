@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from jobspec.diagnostics import CompileError, Diagnostic, Severity, in_order
 from jobspec.ignores import without_ignored
@@ -165,11 +165,20 @@ def examine(
     return Examined(compiled, tuple(source.name for source in sources), wanted)
 
 
-def _several(specs: Spec | Iterable[Spec]) -> Iterable[Spec]:
-    return (specs,) if isinstance(specs, str | Path | Source | Job) else specs
+def _several(specs: object) -> Iterable[object]:
+    if isinstance(specs, str | Path | Source | Job):
+        return (specs,)
+    if isinstance(specs, bytes) or not isinstance(specs, Iterable):
+        raise TypeError(_no_spec(specs))
+    return cast("Iterable[object]", specs)
 
 
-def _texts(specs: Iterable[Spec], findings: Findings) -> Iterator[_Text]:
+def _no_spec(found: object) -> str:
+    kind = type(found).__name__
+    return f"a spec is a path, a text, a Source, a Job or several, and this is of type {kind}"
+
+
+def _texts(specs: Iterable[object], findings: Findings) -> Iterator[_Text]:
     """Yield the texts that specs stand for; what can't be read is a finding."""
     paths: list[str | Path] = []
     modules: list[str] = []
@@ -180,6 +189,8 @@ def _texts(specs: Iterable[Spec], findings: Findings) -> Iterator[_Text]:
             yield _Text(spec)
         elif isinstance(spec, Path):
             paths.append(spec)
+        elif not isinstance(spec, str):
+            raise TypeError(_no_spec(spec))
         elif _is_content(spec):
             yield _Text(Source("<text>", spec))
         else:

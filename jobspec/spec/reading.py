@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.jobs import CompiledJob
+from jobspec.load import MappingNode
 from jobspec.spec import models, options
 from jobspec.spec.events import DeclaredEvent, read_events
-from jobspec.spec.fields import Fields, Findings, read_mapping
+from jobspec.spec.fields import Fields, Findings, first_of, read_mapping
 from jobspec.spec.places import placed_keys
 from jobspec.spec.retries import retry
 from jobspec.spec.rules import ReadJob, check_options
 from jobspec.spec.triggers import triggers
+from jobspec.spec.wording import described
 
 if TYPE_CHECKING:
     from jobspec.load import Node
@@ -34,10 +36,11 @@ class ReadFile:
 
 def read_file(root: Node, findings: Findings, *, imports: bool = False) -> ReadFile:
     """Return what a file declares. Schemas that are models are imported where `imports` says so."""
-    mapping = read_mapping(root, "a spec file", findings)
-    if mapping is None:
+    if not isinstance(root, MappingNode):
+        message = f"a spec file is a mapping, and this is {described(root)}"
+        findings.report("JS303", first_of(root), message, "write `jobs:` and a list of jobs")
         return ReadFile()
-    fields = Fields(mapping, models.File, findings)
+    fields = Fields(root, models.File, findings)
     events = fields.value_of("events")
     declared = () if events is None else read_events(events, findings, imports=imports)
     read = [read_job(item, findings) for item in fields.items("jobs")]

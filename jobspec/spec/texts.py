@@ -6,6 +6,7 @@ places become places in the file: a caret stands inside the key even where YAML 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -119,7 +120,14 @@ def _cancellation(text: str, node: ScalarNode, findings: Findings) -> str | None
 
 
 def _rehome(found: Iterable[Diagnostic], node: ScalarNode, findings: Findings) -> None:
-    findings.extend(one.moved(node.source, node.locate(one.span)) for one in found)
+    """Report findings about a text as what they are in its file, each with its second places."""
+    for one in found:
+        related = tuple(
+            replace(other, source=node.source, span=node.locate(other.span))
+            for other in one.related
+        )
+        moved = one.moved(node.source, node.locate(one.span))
+        findings.append(replace(moved, related=related))
 
 
 def _schedule(text: str, node: ScalarNode, findings: Findings) -> Schedule | None:

@@ -258,3 +258,22 @@ def test_a_message_stays_on_one_line_whatever_it_quotes():
     text = '{"jobs": [{"id": "a", "triggers": ["a"], "x\\ny\\u202e": 1}]}'
     (found,) = check(Source("a.json", text))
     assert found.message == "`xU+000AyU+202E` is not a field here"
+
+
+@pytest.mark.parametrize("specs", [None, 5, b"jobs: []", [None], [[]], [Registry()]])
+def test_what_is_no_spec_is_a_type_error_that_says_what_one_is(specs):
+    with pytest.raises(TypeError, match="a spec is a path, a text, a Source, a Job or several"):
+        check(specs)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "jobs", "5"])
+def test_a_file_that_is_no_mapping_is_told_in_plain_words(text):
+    (found,) = check(Source("a.yaml", text))
+    assert found.message.startswith("a spec file is a mapping, and this is ")
+
+
+def test_the_second_place_of_a_finding_in_a_condition_is_in_the_file():
+    text = 'jobs:\n- id: a\n  triggers: [{event: a, if: "event.data.a == (1"}]\n'
+    (found,) = check(Source("a.yaml", text))
+    (opened,) = found.related
+    assert (opened.source.name, text[slice(*opened.span)]) == ("a.yaml", "(")

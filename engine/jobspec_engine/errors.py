@@ -21,6 +21,10 @@ class MigrationError(EngineError):
     """The schema is not at the version this code needs, or cannot be brought to it."""
 
 
+class EditedMigrationError(MigrationError):
+    """A migration that was applied to a schema is another one in this code."""
+
+
 class NotOpenError(EngineError):
     """A client is used before it was opened, or after it was closed."""
 

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import class_row
 
-from jobspec_engine.errors import MigrationError
+from jobspec_engine.errors import EditedMigrationError, MigrationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,9 +218,11 @@ def _pending(
         )
     for row, migration in zip(applied, migrations, strict=False):
         if (row.version, row.digest) != (migration.version, migration.digest):
-            raise MigrationError(
-                f"migration {migration} is not what was applied to schema `{schema}` as {row}:"
-                " an applied migration is never edited; put it back and add a new one"
+            raise EditedMigrationError(
+                f"migration {migration} is not what was applied to schema `{schema}` as {row}: this"
+                " database was migrated by another build of jobspec. Use that build; for a database"
+                f" to throw away, drop the schema. In jobspec's own code, put {migration} back and"
+                " add a new migration"
             )
     return tuple(migrations[len(applied) :])
 

@@ -7,7 +7,8 @@ import os
 import secrets
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from psycopg.conninfo import make_conninfo
 from databases import MEETING_TIMEOUT, PythonProcess
 from enginekit import runs as all_runs
 from jobspec.cli import main
+from jobspec_engine.cli import options
 from jobspec_engine.demo import play
 
 JOBS = """
@@ -374,6 +376,59 @@ def test_a_schema_that_is_not_migrated_is_not_touched(run, empty_dsn, command):
     with psycopg.connect(empty_dsn) as connection:
         found = connection.execute("select to_regnamespace('jobspec')").fetchone()
     assert found == (None,)
+
+
+@pytest.fixture
+def on_bundled(folder, empty_dsn, monkeypatch, tmp_path):
+    """An empty database that commands take for that of the bundled Postgres."""
+    running = SimpleNamespace(dsn=empty_dsn, data_dir=tmp_path / "data")
+    monkeypatch.setattr(options, "EmbeddedPostgres", lambda: nullcontext(running))
+    monkeypatch.delenv("JOBSPEC_DSN", raising=False)
+    return empty_dsn
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["runs"],
+        ["run", "1"],
+        ["drift"],
+        ["events"],
+        ["stats"],
+        ["prune"],
+        ["pause", "job"],
+        ["cancel", "1"],
+        ["dead-letters"],
+        ["replay", "1", "--jobs", "jobs.yaml"],
+    ],
+)
+def test_a_command_that_looks_makes_no_schema_on_the_bundled_postgres(on_bundled, command):
+    result = jobspec(*command, "--schema", "jobspce")
+    assert result.exit_code == 1
+    assert "schema `jobspce` lacks the migrations 0001_init" in result.stderr
+    assert "run `jobspec migrate`" in result.stderr
+    with psycopg.connect(on_bundled) as connection:
+        assert connection.execute("select to_regnamespace('jobspce')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("command", [COMMANDS[number] for number in (0, 3, 4)])
+def test_a_command_that_starts_work_makes_its_schema_on_the_bundled_postgres(on_bundled, command):
+    assert jobspec(*command, "--schema", "mine").exit_code == 0
+    assert jobspec("drift", "--schema", "mine").exit_code == 0
+
+
+def test_a_database_of_another_build_says_what_its_user_can_do(on_bundled, tmp_path):
+    assert jobspec("migrate").exit_code == 0
+    with psycopg.connect(on_bundled) as connection:
+        connection.execute("update jobspec.migration set digest = 'other'")
+    for command in (["migrate"], ["runs"]):
+        result = jobspec(*command)
+        assert result.exit_code == 1
+        assert "this database was migrated by another build of jobspec. Use that" in result.stderr
+        assert f"Or remove {tmp_path / 'data'}" in result.stderr
+    on_own = jobspec("runs", "--dsn", on_bundled)
+    assert "drop the schema" in on_own.stderr
+    assert "Or remove" not in on_own.stderr
 
 
 @pytest.mark.parametrize("name", ["", "pg_jobs", "a$b", "x" * 64])

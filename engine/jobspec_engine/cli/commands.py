@@ -140,7 +140,7 @@ def worker_command(
     log_to_stderr(log_format)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  handlers are named as `python -m` finds them
     jobs = jobspec.compile(paths)
-    with database(dsn, schema) as chosen:
+    with database(dsn, schema, migrates=True) as chosen:
         worker = Worker(
             jobs,
             chosen,
@@ -207,7 +207,10 @@ def send_command(
     """
     payload = _parse(data)
     jobs = jobspec.compile(paths)
-    with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
+    with (
+        database(dsn, schema, migrates=True) as chosen,
+        Client(jobs, chosen, schema=schema) as client,
+    ):
         sent = client.send(name, payload, id=event_id, ts=ts)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(sent), indent=2, default=str))

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import jobspec
 from jobspec_engine.embedded import EmbeddedPostgres
-from jobspec_engine.errors import EngineError, MigrationError
+from jobspec_engine.errors import EditedMigrationError, EngineError, MigrationError
 from jobspec_engine.migrate import check_schema_name, migrate, pending
 
 if TYPE_CHECKING:
@@ -129,18 +129,18 @@ def _fail(error: BaseException) -> NoReturn:
 
 
 @contextmanager
-def database(dsn: str | None, schema: str) -> Generator[str]:
-    """Give the DSN to work on: the one asked for, or that of the bundled Postgres, migrated.
+def database(dsn: str | None, schema: str, *, migrates: bool = False) -> Generator[str]:
+    """Give the DSN to work on: the one asked for, or that of the bundled Postgres.
 
-    A database that was asked for is never migrated unasked.
+    It must be migrated. On the bundled Postgres a command that `migrates` sees to that itself;
+    another one would make a schema of a mistyped name.
     """
-    if dsn is not None:
-        _require_migrated(dsn, schema)
-        yield dsn
-        return
-    with bundled() as own:
-        migrate(own, schema)
-        yield own
+    with server(dsn) as chosen:
+        if dsn is None and migrates:
+            migrate(chosen, schema)
+        else:
+            _require_migrated(chosen, schema)
+        yield chosen
 
 
 def _require_migrated(dsn: str, schema: str) -> None:
@@ -169,4 +169,7 @@ def bundled() -> Generator[str]:
     with EmbeddedPostgres() as running:
         where = os.fspath(running.data_dir)
         click.echo(f"bundled Postgres, data in {where}", err=True)
-        yield running.dsn
+        try:
+            yield running.dsn
+        except EditedMigrationError as error:
+            raise MigrationError(f"{error}. Or remove {where}, with all that is in it") from error

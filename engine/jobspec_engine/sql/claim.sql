@@ -4,17 +4,34 @@
 -- off is looked at again in its new version, and left. So is one, due all the same, that a send has
 -- just given an event newer than this statement's snapshot: the join, made before the lock, no
 -- longer holds. The next claim takes it. Zero rows: nothing is due.
-with due as (
-    select
-        queue.id, queue.run_at, queue.first_claimed_at, event.id as event_id, event.name, event.data, event.ts,
-        event.trace
-    from {schema}.job_queue as queue
-    join {schema}.job_event as event on event.id = queue.event_id
-    where queue.state = 'pending' and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
-        and queue.job_id not in (select job_id from {schema}.job_pause)
-    order by queue.priority, queue.run_at, queue.id
+--
+-- Goes from each priority that is there to the next one, by a probe of the index: a range of run_at over
+-- all priorities reads the runs of later, too, on servers before 18. What is joined laterally comes in the
+-- order of the priorities and is locked row by row, up to the limit and no further.
+with recursive priority as (
+    (select min(priority) as value from {schema}.job_queue where state = 'pending')
+    union all
+    select (select min(priority) from {schema}.job_queue where state = 'pending' and priority > last.value)
+    from priority as last
+    where last.value is not null
+),
+due as (
+    select due.*
+    from (select value from priority where value is not null order by value) as priority
+    cross join lateral (
+        select
+            queue.id, queue.run_at, queue.first_claimed_at, event.id as event_id, event.name, event.data,
+            event.ts, event.trace
+        from {schema}.job_queue as queue
+        join {schema}.job_event as event on event.id = queue.event_id
+        where queue.state = 'pending' and queue.priority = priority.value
+            and queue.run_at <= {schema}.now() and queue.job_id = any(%(job_ids)s)
+            and queue.job_id not in (select job_id from {schema}.job_pause)
+        order by queue.run_at, queue.id
+        limit %(limit)s
+        for update of queue skip locked
+    ) as due
     limit %(limit)s
-    for update of queue skip locked
 ),
 claimed as (
     update {schema}.job_queue as queue

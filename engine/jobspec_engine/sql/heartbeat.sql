@@ -18,6 +18,5 @@ with held as (
     where queue.id = free.id and queue.lease_token = free.lease_token
     returning queue.id
 )
-select held.id, held.lease_token, held.cancel_requested, renewed.id is not null
+select held.id, held.lease_token, held.cancel_requested, held.id in (select id from renewed)
 from held
-left join renewed on renewed.id = held.id

@@ -1,0 +1,114 @@
+"""What statements read: pages of a schema that is full, of which a page of an index holds hundreds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from enginekit import SQL, claim
+from jobspec_engine.dispatch import Dispatch
+from jobspec_engine.events import Encoded
+from jobspec_engine.rows import Completion, Failure, Held, Suspension
+
+FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
+LEASE = timedelta(seconds=30)
+
+# Pages that a statement may look at beside those of its rows, and of each row: the paths through the
+# indexes of all that it reads and writes.
+FEW, OF_A_ROW = 80, 60
+
+
+def insert(connection, first, how_many, run_at, state="pending"):
+    connection.execute(
+        "with event as ("
+        "  insert into jobspec.job_event"
+        "  select n::text, 'event', '{}', 0, now() from generate_series(%(first)s::int, %(last)s::int) as n"
+        "  returning id"
+        ")"
+        " insert into jobspec.job_queue"
+        " (job_id, event_id, event_ts, enqueued_at, run_at, max_attempts, priority, state,"
+        "  finished_at, first_claimed_at)"
+        " select 'job', id, 0, now(), now() + %(run_at)s::interval, 5, id::int %% %(priorities)s::int, %(state)s::text,"
+        "  case when %(state)s::text = 'completed' then now() end,"
+        "  case when %(state)s::text = 'completed' then now() end"
+        " from event",
+        {
+            "first": first,
+            "last": first + how_many - 1,
+            "run_at": run_at,
+            "state": state,
+            "priorities": PRIORITIES,
+        },
+    )
+
+
+@pytest.fixture
+def full(connection):
+    """A schema with many runs that have ended and many that are due later, and none that is now."""
+    insert(connection, 1, FINISHED, timedelta(days=-1), "completed")
+    insert(connection, 1 + FINISHED, LATER, timedelta(days=1))
+    connection.execute("vacuum analyze")
+    return connection
+
+
+def make_ready(connection, how_many):
+    insert(connection, 1 + FINISHED + LATER, how_many, timedelta(hours=-1))
+    connection.execute("vacuum analyze")
+
+
+def pages(connection, call):
+    """Execute a statement and return how many pages it looked at."""
+    query = b"explain (analyze, buffers, format json) " + call.query
+    plan = connection.execute(query, call.params).fetchone()[0][0]["Plan"]
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+
+
+def test_asking_for_what_is_due_reads_nothing_of_what_is_due_later(full):
+    for call in (
+        SQL.claim(("job",), 100, LEASE, uuid4(), "test"),
+        SQL.next_due(("job",)),
+        SQL.reclaim(5, 100),
+    ):
+        assert pages(full, call) < FEW, call.query.decode()
+
+
+def test_a_claim_reads_what_it_takes_and_no_more_of_what_is_due(full):
+    make_ready(full, 5_000)
+    for limit in (1, 100):
+        call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
+        assert pages(full, call) < FEW + OF_A_ROW * limit
+
+
+@pytest.mark.parametrize("how_many", [1, 100])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        lambda held: SQL.heartbeat(held, LEASE),
+        lambda held: SQL.complete(Completion(*one, "1") for one in held),
+        lambda held: SQL.suspend(Suspension(*one) for one in held),
+        lambda held: SQL.fail(
+            Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held
+        ),
+    ],
+    ids=["heartbeat", "complete", "release", "fail"],
+)
+def test_what_workers_write_reads_the_rows_that_it_writes(full, statement, how_many):
+    make_ready(full, how_many)
+    token = uuid4()
+    held = [Held(run.run_id, token) for run in claim(full, token=token)]
+    assert len(held) == how_many
+    assert pages(full, statement(held)) < FEW + OF_A_ROW * how_many
+
+
+def test_a_reclaim_reads_the_runs_whose_lease_ran_out(full):
+    make_ready(full, 100)
+    assert len(claim(full, lease=timedelta(seconds=-1))) == 100
+    assert pages(full, SQL.reclaim(5, 10)) < FEW + OF_A_ROW * 10
+
+
+def test_a_send_reads_the_rows_that_it_writes(full):
+    events = [Encoded(f"new {n}", "event", "{}", None) for n in range(100)]
+    dispatches = [Dispatch(event.id, "job", 5) for event in events]
+    assert pages(full, SQL.send(events, dispatches)) < FEW + OF_A_ROW * len(events)

@@ -18,6 +18,8 @@ _ELSEWHERE = {
     "function": "handler",
 }
 
+MOST_WRITTEN_OUT = 1e6  # a larger number was hardly meant
+
 # What to write for each field that some mapping must have.
 _EXAMPLES = {
     "delay": "30s",
@@ -64,6 +66,8 @@ def instead(node: Node, expected: str) -> str | None:
         return "put it in quotes"
     if expected == "a whole number" and isinstance(value, str) and value.isdecimal():
         return f"write `{value}`, without quotes"
+    if expected == "a whole number" and isinstance(value, float) and abs(value) < MOST_WRITTEN_OUT:
+        return f"write `{value:.0f}`" if value.is_integer() else "leave the fraction out"
     return None
 
 

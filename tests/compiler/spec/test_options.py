@@ -322,3 +322,11 @@ def test_null_values_and_empty_shapes_of_every_field_are_findings_and_no_excepti
         for value in (None, "", {}, [], [[]], [{}], 0, -1, 1.5, True, "x", {"": None}):
             for found in check(job(**{name: value})):
                 assert 0 <= found.span.start <= found.span.end <= len(found.source.text)
+
+
+@pytest.mark.parametrize(
+    ("written", "help_"),
+    [(4.0, "write `4`"), (4.5, "leave the fraction out"), (1e300, None)],
+)
+def test_a_number_that_is_not_whole_is_told_how_to_be(written, help_):
+    assert [(found.code, found.help) for found in check(job(retries=written))] == [("JS303", help_)]

@@ -83,7 +83,10 @@ def find_settings(start: Path | None = None) -> FoundSettings:
 
     What is wrong with them is a finding, and does not count.
     """
-    folder = (start or Path()).resolve()
+    try:
+        folder = (start or Path()).resolve()
+    except FileNotFoundError:  # the working directory was deleted
+        return FoundSettings()
     for parent in (folder, *folder.parents):
         try:
             text = (parent / FILE).read_text(encoding="utf-8")

@@ -42,7 +42,10 @@ def read_sources(arguments: Sequence[str | Path]) -> Iterator[Source | Diagnosti
 
 
 def _identity(name: str) -> str:
-    return name if _is_no_path(name) else os.path.realpath(name)
+    try:
+        return name if _is_no_path(name) else os.path.realpath(name)
+    except FileNotFoundError:  # the working directory was deleted
+        return name
 
 
 def _is_no_path(name: str) -> bool:

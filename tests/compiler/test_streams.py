@@ -1,4 +1,4 @@
-"""The command where its streams are not what they mostly are: closed, or read by nobody."""
+"""The command where its surroundings are odd: streams closed, no reader, no directory."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def test_closed_standard_input_is_told_and_is_no_crash(folder, command):
 def test_a_reader_that_goes_away_ends_a_check_quietly(folder):
     done = shell("$JOBSPEC check bad.yaml | head -1", folder)
     assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
+
+
+def test_a_working_directory_that_is_gone_keeps_no_file_from_being_checked(folder):
+    (folder / "gone").mkdir()
+    done = shell('cd gone; rmdir ../gone; $JOBSPEC check gone.yaml "$OLDPWD/bad.yaml"', folder)
+    assert b"there is no such file" in done.stdout, done.stderr
+    assert done.stdout.endswith(b"2,001 errors in 2 of 2 files\n")

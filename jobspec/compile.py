@@ -205,7 +205,8 @@ def _texts(specs: Iterable[object], findings: Findings) -> Iterator[_Text]:
 
 def _declared(job: Job) -> _Text:
     handler = job.handler if callable(job.handler) else None
-    return _Text(Source(f"<job {job.id}>", written(job)), handler)
+    where = f"{job.declared_at} job" if job.declared_at else "job"
+    return _Text(Source(f'{where} "{job.id}"', written(job), is_made=True), handler)
 
 
 def _is_content(spec: str) -> bool:

@@ -82,14 +82,25 @@ class CompileError(ValueError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
-        super().__init__("\n".join(one_line(found) for found in self.diagnostics))
+        super().__init__(told(self.diagnostics))
 
 
 def one_line(found: Diagnostic) -> str:
-    """Return `file:line:column: severity[code]: message`, as editors and logs like it."""
+    """Return `file:line:column: severity[code]: message`, as editors and logs like it.
+
+    A text that was made of a declaration has no lines that anybody could look up.
+    """
     line, column = found.source.position(found.span.start)
-    place = f"{printable(found.source.name)}:{line}:{column}"
+    name = printable(found.source.name)
+    place = name if found.source.is_made else f"{name}:{line}:{column}"
     return f"{place}: {found.severity.value}[{found.code}]: {found.message}"
+
+
+def told(findings: Iterable[Diagnostic]) -> str:
+    """Return findings as the text of an error: each on a line, and its help on the next."""
+    return "\n".join(
+        one_line(found) + (f"\n  help: {found.help}" if found.help else "") for found in findings
+    )
 
 
 def in_order(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar, Unpack
 
 from jobspec.compile import compile  # noqa: A004  the word for what it does
-from jobspec.spec import Declarations, Job, JobOptions
+from jobspec.spec import Declarations, Job, JobOptions, suggestion
+from jobspec.spec.fields import required_fields
+from jobspec.spec.wording import listed
 
 Handler = TypeVar("Handler", bound=Callable[..., object])
 
@@ -35,10 +39,11 @@ class Registry(Declarations):
 
         Raises `CompileError` at once, before there is anything to decorate, for what a check of
         the same spec in a file would find, such as a key that can't be resolved, and for an id
-        that is in the registry already. Raises `TypeError` for an option that does not exist,
-        and for a handler that can't be called.
+        that is in the registry already. Raises `TypeError` for an option that does not exist or
+        is missing, and for a handler that can't be called.
         """
-        job = Job(**options)
+        _require_options(options.keys())
+        job = Job(**options, declared_at=_place_of_caller())
         self._check(job)
 
         def register(handler: Handler) -> Handler:
@@ -54,3 +59,23 @@ class Registry(Declarations):
 
     def _check(self, job: Job) -> None:
         compile([*(known for known in self if known.id == job.id), job])
+
+
+def _require_options(given: Collection[str]) -> None:
+    """Raise `TypeError` for an option that no job has, or that every job must have."""
+    known = tuple(JobOptions.__annotations__)
+    for name in given:
+        if name not in known:
+            advice = suggestion(name, known) or f"there are {listed(known, 'and')}"
+            raise TypeError(f"`{name}` is not an option of a job: {advice}")
+    missing = tuple(name for name in known if name in required_fields(Job) - set(given))
+    if missing:
+        raise TypeError(f"a job needs {listed(missing, 'and')}")
+
+
+def _place_of_caller() -> str:
+    """Return the file and the line that called the caller of this, such as `myapp/jobs.py:12`."""
+    frame = sys._getframe(2)  # noqa: SLF001  the documented way, and `inspect` has no other
+    file = Path(frame.f_code.co_filename)
+    shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return f"{shown}:{frame.f_lineno}"

@@ -135,7 +135,7 @@ class _Reading:
     def settings(self, table: dict[str, Any], folder: Path) -> Settings:
         known = tuple(one.name for one in fields(Settings))
         for name in table.keys() - set(known):
-            help_ = suggestion(name, known) or f"there are {listed(known).replace(' or ', ' and ')}"
+            help_ = suggestion(name, known) or f"there are {listed(known, 'and')}"
             self.report(name, f"`{name}` is not a setting", help_)
         return Settings(
             select=self._patterns("select", table),

@@ -32,10 +32,14 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A named text. `name` is how the person who reads a message knows it, such as a path."""
+    """A named text. `name` is how the person who reads a message knows it, such as a path.
+
+    `is_made` where nobody wrote the text: it was made of a declaration, whose place is in `name`.
+    """
 
     name: str
     text: str = field(repr=False)
+    is_made: bool = field(default=False, repr=False)
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from jobspec.diagnostics import Diagnostic, one_line
+from jobspec.diagnostics import Diagnostic, told
 from jobspec.keys.resolve import Event, Resolve, compile_terms
 from jobspec.keys.syntax import NotATemplate, parse, processes_escapes
 from jobspec.keys.terms import Field, Term
@@ -24,7 +24,7 @@ class KeyTemplateError(ValueError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
-        super().__init__("\n".join(one_line(found) for found in self.diagnostics))
+        super().__init__(told(self.diagnostics))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ Plain dataclasses, since a check of one small file must not pay for building val
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
@@ -160,7 +160,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The spec of one job. `handler` is what runs it: a function, or its `module:name`."""
+    """The spec of one job. `handler` is what runs it: a function, or its `module:name`.
+
+    `declared_at` is for messages: the file and the line of a declaration, which files don't have.
+    """
 
     id: str
     triggers: Sequence[Trigger | Mapping[str, Any] | str]
@@ -181,6 +184,7 @@ class Job:
     cancel_on: Sequence[Cancellation | Mapping[str, Any]] | None = None
     timeouts: Timeouts | Mapping[str, Any] | None = None
     on_missing: Literal["skip", "reject"] | None = None
+    declared_at: str | None = field(default=None, compare=False, metadata={"in_files": False})
 
 
 class JobOptions(TypedDict, total=False):
@@ -228,7 +232,8 @@ class File:
 @cache
 def file_names(model: type) -> dict[str, str]:
     """Return the fields of one of the classes above, by the names that files use for them."""
-    return {file_name(one.name): one.name for one in fields(model)}
+    written = (one.name for one in fields(model) if one.metadata.get("in_files", True))
+    return {file_name(name): name for name in written}
 
 
 def file_name(name: str) -> str:

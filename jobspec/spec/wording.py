@@ -98,9 +98,9 @@ def nearest(name: str, known: tuple[str, ...]) -> str | None:
     return near[found[0]] if found else None
 
 
-def listed(choices: tuple[str, ...]) -> str:
+def listed(choices: tuple[str, ...], word: str = "or") -> str:
     """Return `` `a`, `b` or `c` ``."""
-    return joined([f"`{one}`" for one in choices], "or")
+    return joined([f"`{one}`" for one in choices], word)
 
 
 def _plain(name: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,8 @@ def declaring(**options):
 def test_a_key_that_can_not_be_resolved_raises_at_the_declaration():
     (found,) = declaring(idempotency="event.data.a + lower(event.data.b)")
     shown = full.render([found], []).splitlines()
-    assert found.source.name == "<job a>"
+    here = declaring.__code__.co_firstlineno + 3
+    assert found.source.name == f'{_shown(__file__)}:{here} job "a"'
     assert shown[3].index("lower") == shown[4].index("^")
 
 
@@ -89,9 +92,52 @@ def test_options_are_named_as_python_names_them():
     assert job.rate_limit.limit == 1
 
 
-def test_an_option_that_does_not_exist_is_a_type_error():
-    with pytest.raises(TypeError, match="debonce"):
-        Registry().job(id="a", triggers=["a"], debonce={})
+def _shown(file):
+    return Path(file).relative_to(Path.cwd()) if Path(file).is_relative_to(Path.cwd()) else file
+
+
+def test_an_error_names_the_place_of_the_declaration_and_what_to_write():
+    line = sys._getframe().f_lineno + 2
+    with pytest.raises(CompileError) as caught:
+        Registry().job(id="a", triggers=["a"], idempotency="event.data.a + ")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f'{_shown(__file__)}:{line} job "a": error[JS106]: ')
+    assert second.startswith("  help: ")
+
+
+def test_a_place_below_the_working_directory_is_told_from_there(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent)
+    (found,) = declaring(idempotency="")
+    assert found.source.name.startswith("test_registry.py:")
+
+
+def test_a_job_that_no_decorator_declared_is_named_by_its_id():
+    with pytest.raises(CompileError, match=r'^job "a": error'):
+        compile(spec.Job(id="a", triggers=["a"], idempotency=""))
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("debonce", "did you mean `debounce`?"),
+        ("rateLimit", "did you mean `rate_limit`?"),
+        ("cancel", "did you mean `cancel_on`?"),
+        ("handler", "there are `id`, `triggers`"),
+        ("declared_at", "there are `id`, `triggers`"),
+        ("zzz", "there are `id`, `triggers`"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_a_type_error_with_advice(option, advice):
+    with pytest.raises(TypeError) as caught:
+        Registry().job(id="a", triggers=["a"], **{option: {}})
+    assert str(caught.value).startswith(f"`{option}` is not an option of a job: {advice}")
+
+
+def test_an_option_that_is_missing_is_a_type_error_that_names_it():
+    with pytest.raises(TypeError, match=r"^a job needs `triggers`$"):
+        Registry().job(id="a")
+    with pytest.raises(TypeError, match=r"^a job needs `id` and `triggers`$"):
+        Registry().job()
 
 
 def test_a_value_that_no_spec_can_hold_is_a_type_error():
@@ -101,7 +147,10 @@ def test_a_value_that_no_spec_can_hold_is_a_type_error():
 
 def test_the_decorator_takes_every_option_of_a_job_but_the_handler():
     options = set(spec.JobOptions.__annotations__)
-    assert options == {field.name for field in dataclasses.fields(spec.Job)} - {"handler"}
+    assert options == {field.name for field in dataclasses.fields(spec.Job)} - {
+        "handler",
+        "declared_at",
+    }
 
 
 def test_a_function_in_place_of_an_option_is_refused_and_not_left_out():

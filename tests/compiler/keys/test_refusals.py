@@ -81,13 +81,15 @@ def test_whether_a_refused_text_is_valid_cel_is_told_as_the_reference_judges_it(
         assert all(found.help.endswith(verdict) for found in faults(row["expr"])), row["expr"]
 
 
-def test_an_error_reads_as_one_line_for_each_fault():
+def test_an_error_reads_as_a_line_for_each_fault_and_one_for_its_help():
     with pytest.raises(KeyTemplateError) as error:
         KeyTemplate.parse("event.name + 1")
-    assert str(error.value).splitlines() == [
+    lines = str(error.value).splitlines()
+    assert lines[::2] == [
         "<key>:1:1: error[JS107]: `event.name` is not under `event.data`",
         "<key>:1:14: error[JS113]: a number can't be part of a key",
     ]
+    assert [line[:8] for line in lines[1::2]] == ["  help: "] * 2
 
 
 def test_half_of_a_surrogate_pair_is_refused_and_never_printed():

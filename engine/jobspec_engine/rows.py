@@ -119,7 +119,7 @@ class Reclaimed(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A run as people look at it."""
+    """A run as people look at it; `last_failure` is of one that goes on."""
 
     run_id: int
     job_id: str
@@ -134,6 +134,7 @@ class RunRow(NamedTuple):
     result: str | None
     reason: str | None
     message: str | None
+    last_failure: dict[str, Any] | None
 
 
 class DeadLetterRow(NamedTuple):
@@ -166,6 +167,7 @@ class WholeRun(NamedTuple):
     event_id: str | None
     event_name: str | None
     event_data: str | None
+    idempotency_key: str | None
     debounce_key: str | None
     enqueued_at: datetime
     run_at: datetime

@@ -1,7 +1,8 @@
-"""Tables for people: as wide as the terminal, or as they need to be in a file or a pipe."""
+"""Tables for people, as wide as the terminal or as they need to be in a file or a pipe; JSON."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,15 @@ def cell(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
     return "" if value is None else str(value).partition("\n")[0]
+
+
+def to_json(value: object) -> str:
+    """Return a value as JSON for programs: times as ISO 8601, with their zone."""
+    return json.dumps(value, indent=2, default=_iso)
+
+
+def _iso(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 
 import pytest
 from click.testing import CliRunner
@@ -108,7 +109,35 @@ def test_a_run_without_a_history_is_shown_too(run, send):
 
 def test_a_run_that_does_not_exist_is_a_failure(run):
     result = run("run", "404")
-    assert (result.exit_code, result.stderr) == (1, "Error: there is no run 404\n")
+    said = "Error: there is no run 404; if it has ended it may have been pruned\n"
+    assert (result.exit_code, result.stderr) == (1, said)
+
+
+def test_a_run_is_shown_with_its_keys(run, send):
+    shown = run("run", send()).stdout
+    assert "idempotency_key      x\n" in shown
+
+
+def test_times_are_iso_8601_in_json(run, send):
+    number = send()
+    (listed,) = json.loads(run("runs", "--json").stdout)
+    times = [json.loads(run("run", number, "--json").stdout)["enqueued_at"], listed["run_at"]]
+    assert all("T" in one and datetime.fromisoformat(one).utcoffset() is not None for one in times)
+
+
+def test_a_run_that_failed_and_waits_tells_its_last_error_and_when_it_is_due(run, tmp_path):
+    text = JOBS.replace("delay: 1ms", "delay: 1h")
+    (tmp_path / "jobs.yaml").write_text(text, encoding="utf-8")
+    run("send", "pay", FAILING, "--jobs", "jobs.yaml")
+    run("worker", "jobs.yaml", "--until-idle")
+    row = run("runs").stdout.splitlines()[1]
+    assert "pending" in row
+    assert " due 2" in row
+    assert row.rstrip().endswith("ValueError: no money")
+
+
+def test_a_run_that_ended_tells_when(run, dead):
+    assert " ended 2" in run("runs").stdout
 
 
 # --- dead-letters
@@ -177,7 +206,7 @@ def test_runs_are_cancelled_by_their_keys(run, send):
     number = send()
     assert rows(run("cancel", "--job", "pay", "--idempotency-key", "x")) == [[number, "cancelled"]]
     again = run("cancel", "--job", "pay", "--job-key", "x")
-    assert (again.exit_code, again.stdout) == (0, "no runs go by this key\n")
+    assert (again.exit_code, again.stdout) == (1, "no runs go by this key\n")
 
 
 def test_a_run_that_nobody_knows_makes_the_exit_code_one(run, send):
@@ -228,6 +257,13 @@ def test_a_run_is_replayed_with_data_from_a_file(run, dead, connection, tmp_path
     )
 
 
+def test_a_run_is_replayed_with_data_on_the_command_line(run, dead, connection):
+    told = run("replay", dead, "--jobs", "jobs.yaml", "--data", ' {"fine": true}')
+    assert told.exit_code == 0
+    run("worker", "jobs.yaml", "--until-idle")
+    assert all_runs(connection)[-1].result == "paid"
+
+
 def test_dead_letters_are_replayed_by_reason_and_what_is_broken_yet_is_told(run, dead, send):
     broken = send(BROKEN)
     result = run("replay", "--reason", "key-error", "--jobs", "jobs.yaml")
@@ -265,6 +301,8 @@ def test_where_nothing_is_dead_nothing_is_replayed(run):
         (["1", "--rate", "fast"], "write a number and a unit, such as `10/s`"),
         (["1", "--rate", "0/s"], "write a number and a unit, such as `10/s`"),
         (["1", "--data", "-"], "--data is not JSON"),
+        (["1", "--data", "{"], "--data is not JSON"),
+        (["1", "--data", "nosuch.json"], "neither a JSON object nor a file that can be read: No"),
         (["1", "--reason", "none"], "'none' is not one of"),
     ],
 )

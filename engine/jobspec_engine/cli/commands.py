@@ -26,7 +26,7 @@ from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from jobspec_engine.retention import Retention
 from jobspec_engine.statements import Statements, fetch
-from jobspec_engine.tables import cell, show
+from jobspec_engine.tables import cell, show, to_json
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         differences = drift(connection, schema)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(one) for one in differences], indent=2))
+        click.echo(to_json([dataclasses.asdict(one) for one in differences]))
     else:
         for one in differences:
             click.echo(str(one))
@@ -213,7 +213,7 @@ def send_command(
     ):
         sent = client.send(name, payload, id=event_id, ts=ts)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(sent), indent=2, default=str))
+        click.echo(to_json(dataclasses.asdict(sent)))
     else:
         _show_sent(sent)
     if not sent.jobs:
@@ -270,7 +270,7 @@ def runs_command(
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
     if as_json:
-        click.echo(json.dumps([row._asdict() for row in rows], indent=2, default=str))
+        click.echo(to_json([_plain_run(row) for row in rows]))
     elif rows:
         show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
     else:
@@ -284,9 +284,19 @@ def _run_row(row: RunRow) -> tuple[str, ...]:
         row.state,
         f"{row.attempt} of {row.max_attempts}",
         cell(row.events),
-        cell(row.finished_at or row.run_at),
-        cell(row.message),
+        f"ended {cell(row.finished_at)}" if row.finished_at else f"due {cell(row.run_at)}",
+        cell(row.message or _last_error(row)),
     )
+
+
+def _last_error(row: RunRow) -> str | None:
+    return str(row.last_failure["error"]) if row.last_failure else None
+
+
+def _plain_run(row: RunRow) -> dict[str, Any]:
+    plain = row._asdict()
+    del plain["last_failure"]
+    return {**plain, "last_error": _last_error(row)}
 
 
 commands = (

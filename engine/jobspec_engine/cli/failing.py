@@ -20,7 +20,7 @@ from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
 from jobspec_engine.statements import Statements, drive, fetch
-from jobspec_engine.tables import cell, show
+from jobspec_engine.tables import cell, show, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,9 +59,11 @@ def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> Non
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         found = fetch(connection, Statements(schema).run(run_id))
     if not found:
-        raise click.ClickException(f"there is no run {run_id}")
+        raise click.ClickException(
+            f"there is no run {run_id}; if it has ended it may have been pruned"
+        )
     if as_json:
-        click.echo(_json(_plain(found[0])))
+        click.echo(to_json(_plain(found[0])))
     else:
         _show_run(found[0])
 
@@ -106,7 +108,7 @@ def dead_letters_command(
         call = Statements(schema).dead_letters(_which(job_id, reason, since), limit)
         rows = fetch(connection, call)
     if as_json:
-        click.echo(_json([_plain(row) for row in rows]))
+        click.echo(to_json([_plain(row) for row in rows]))
     elif rows:
         headings = ("run", "job", "died", "attempts", "reason", "replayed as", "message")
         show(headings, map(_dead_row, rows))
@@ -152,12 +154,12 @@ def cancel_command(
         else:
             told = drive(connection, cancel_by_key(statements, job_id, idempotency_key, job_key))
     if as_json:
-        click.echo(_json([one._asdict() for one in told]))
+        click.echo(to_json([one._asdict() for one in told]))
     elif told:
         show(("run", "outcome"), ((str(one.run_id), one.outcome) for one in told))
     else:
         click.echo("no runs go by this key")
-    sys.exit(0 if all(one.outcome in _FINE for one in told) else 1)
+    sys.exit(0 if told and all(one.outcome in _FINE for one in told) else 1)
 
 
 @click.command("replay")
@@ -171,8 +173,8 @@ def cancel_command(
 @_since
 @click.option(
     "--data",
-    type=click.File(encoding="utf-8"),
-    help="A file with the JSON object to send instead, or -.",
+    metavar="JSON",
+    help="What to send instead: a JSON object, a file with one, or - (standard input).",
 )
 @click.option("--rate", type=Rate(), help="How many become due in a time, such as `10/s`.")
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed, and send nothing.")
@@ -194,17 +196,32 @@ def replay_command(
     which = _which(options["job_id"], options["reason"], options["since"])
     if bool(run_ids) == (which != DeadLetters()):
         raise click.UsageError("name runs, or say which by --job, --reason or --since")
-    edit = None if options["data"] is None else replaced_by(_object(options["data"].read()))
+    edit = None if options["data"] is None else replaced_by(_object(_text(options["data"])))
     jobs = jobspec.compile(paths)
     with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
         replayed = client.replay_many(
             run_ids or which, edit=edit, rate=options["rate"], dry_run=options["dry_run"]
         )
     if as_json:
-        click.echo(_json([asdict(one) for one in replayed]))
+        click.echo(to_json([asdict(one) for one in replayed]))
     else:
         _show_replayed(replayed)
     sys.exit(0 if all(one.outcome in _FINE for one in replayed) else 1)
+
+
+def _text(given: str) -> str:
+    """Return what was given, what is in the file of this name, or what is on standard input (-)."""
+    if given.lstrip()[:1] in ("{", "["):
+        return given
+    try:
+        with click.open_file(given, encoding="utf-8") as file:
+            return str(file.read())
+    except OSError as error:
+        raise click.UsageError(
+            f"--data is neither a JSON object nor a file that can be read: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--data is not UTF-8: {error}") from error
 
 
 def _object(text: str) -> Any:
@@ -239,10 +256,6 @@ def _fields(row: DeadLetterRow | WholeRun) -> Iterator[tuple[str, Any]]:
     for name, value in row._asdict().items():
         is_json = isinstance(value, str) and name in ("event_data", "result")
         yield name, json.loads(value) if is_json else value
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, default=str)
 
 
 commands = (cancel_command, dead_letters_command, replay_command, run_command)

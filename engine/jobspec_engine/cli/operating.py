@@ -17,7 +17,7 @@ from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.statements import drive, fetch
 from jobspec_engine.stats import prometheus
-from jobspec_engine.tables import cell, show
+from jobspec_engine.tables import cell, show, to_json
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def events_command(
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, OperationStatements(schema).events(name, since, limit))
     if as_json:
-        click.echo(json.dumps([_plain(row) for row in rows], indent=2, default=str))
+        click.echo(to_json([_plain(row) for row in rows]))
     elif rows:
         headings = ("event", "name", "received", "job", "outcome", "run", "state")
         show(headings, (cells for row in rows for cells in _event_rows(row)))
@@ -132,7 +132,7 @@ def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa
     with server(dsn) as chosen:
         findings = examine(chosen, schema)
     if as_json:
-        click.echo(json.dumps([{**asdict(one), "fine": one.fine} for one in findings], indent=2))
+        click.echo(to_json([{**asdict(one), "fine": one.fine} for one in findings]))
     else:
         rows = (
             ("fine" if one.fine else "WRONG", one.check, cell(one.what), cell(one.advice))

@@ -2,10 +2,18 @@
 select
     queue.id, queue.job_id, queue.state, queue.attempt, queue.max_attempts, queue.refunds,
     queue.priority, queue.events, event.id, event.name, event.data::text,
-    queue.debounce_key, queue.enqueued_at, queue.run_at, queue.first_claimed_at, queue.claimed_at,
+    key.key, queue.debounce_key, queue.enqueued_at, queue.run_at, queue.first_claimed_at, queue.claimed_at,
     queue.claimed_by, queue.cancel_requested_at, queue.finished_at, queue.result::text,
     dead.reason, dead.message, queue.replayed_as, queue.errors
 from {schema}.job_queue as queue
 left join {schema}.job_event as event on event.id = queue.event_id
 left join {schema}.job_dead_letter as dead on dead.run_id = queue.id
+left join lateral (
+    -- No index by run: the keys of one job are looked through, for one run that somebody looks at.
+    select used.key
+    from {schema}.job_idempotency as used
+    where used.job_id = queue.job_id and used.run_id = queue.id
+    order by used.first_at
+    limit 1
+) as key on true
 where queue.id = %(run_id)s

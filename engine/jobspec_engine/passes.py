@@ -221,7 +221,7 @@ class Pass:
         return (at - self._time()).total_seconds()
 
     def _suspend_when_idle(self) -> None:
-        if self._parked and not self._at_work:
+        if self._parked:
             asyncio.get_running_loop().call_soon(self._still_idle, self._begun, _IDLE_TURNS)
 
     def _still_idle(self, begun: int, turns: int) -> None:

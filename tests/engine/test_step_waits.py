@@ -195,6 +195,26 @@ def test_nor_one_that_waited_for_the_suspension(dsn, clock, connection):
     assert (run_of(connection).state, run_of(connection).run_at) == ("pending", clock.now())
 
 
+def test_a_send_locks_the_run_before_its_memo_as_all_do_who_write_memos(dsn, clock, connection):
+    """In any other order the two would wait for each other, and one would fail."""
+    held = begun_wait(dsn, connection)
+    given_up = MemoWrite.of(held, WAIT, "done")._replace(event_name="stopped")
+    with Client(job(), dsn) as client, psycopg.connect(dsn) as writing:
+        writing.execute("select from jobspec.job_queue for no key update")
+
+        def write():
+            until(lambda: blocked(connection), "the send's wait")
+            fetch(writing, STEPS.remember([given_up]))
+            writing.commit()
+
+        sent, written = together(lambda: client.send("stopped", {}), write)
+    assert (sent.jobs, written) == ((), None)
+    assert connection.execute("select state, result from jobspec.job_step").fetchone() == (
+        "done",
+        None,
+    )
+
+
 def test_an_event_and_the_end_of_its_wait_settle_it_once(dsn, clock, connection):
     held = begun_wait(dsn, connection)
     send(dsn, job(), ("stopped", {"n": 1}))

@@ -89,6 +89,11 @@ class _Unit:
     most: int
     names: tuple[str, ...] = ()
 
+    @property
+    def one(self) -> str:
+        """The name with its article."""
+        return f"an {self.name}" if self.name == "hour" else f"a {self.name}"
+
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -232,9 +237,9 @@ class _Field:
         if text.lower() in unit.names:
             return unit.least + unit.names.index(text.lower())
         if not text:
-            word.refuse(f"a {unit.name} is missing here", self._advice(text))
+            word.refuse(f"{unit.one} is missing here", self._advice(text))
         if not _NUMBER.fullmatch(text) or not unit.least <= int(text) <= unit.most:
-            word.refuse(f"`{text}` is not a {unit.name}", self._advice(text))
+            word.refuse(f"`{text}` is not {unit.one}", self._advice(text))
         return int(text)
 
     def _advice(self, text: str) -> str:

@@ -18,6 +18,7 @@ _ESCAPES = re.compile(
           |[xX][0-9A-Fa-f]?|u[0-9A-Fa-f]{0,4}|U[0-9A-Fa-f]{0,8}|[0-7]{1,3}|.)""",
     re.VERBOSE,
 )
+_FIELD_IN_PLACEHOLDER = re.compile(r"event\.data(\.\w+)+")
 _SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
@@ -212,7 +213,9 @@ def optional_field(token: Token) -> Fault:
 def placeholder(token: Token) -> Fault:
     """Tell of `${event.data.a}`, `{{ event.data.a }}`, `$.data.a`."""
     message = f"a placeholder, {quoted(token.text)}, can't be part of a key"
-    advice = "write the field as it is, and join it with `+`: `event.data.id + '/x'`"
+    written = _FIELD_IN_PLACEHOLDER.search(token.text)
+    field = written[0] if written else "event.data.id"
+    advice = f"write the field as it is, and join it with `+`: `{field} + '/x'`"
     return Fault("JS120", message, token.span, advice)
 
 

@@ -40,4 +40,6 @@ def _verdict(text: str) -> str:
     from jobspec.cel import check_expression  # noqa: PLC0415 - a second grammar, for refusals only
 
     found = check_expression(text)
-    return "not valid CEL either" if found else "valid CEL, but not a key"
+    if found:
+        return "CEL, the expression language of Inngest, does not allow it either"
+    return "CEL, the expression language of Inngest, allows it; a key does not"

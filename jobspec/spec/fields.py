@@ -15,8 +15,8 @@ from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.spec.models import file_names
 from jobspec.spec.wording import (
     addition,
+    advice,
     described,
-    did_you_mean,
     instead,
     listed,
     nearest,
@@ -78,7 +78,7 @@ class Fields:
             near = nearest(name, known)
             meant.add(near)
             message = f"`{name}` is not a field here"
-            self.findings.report("JS301", self.key_of(name), message, did_you_mean(near))
+            self.findings.report("JS301", self.key_of(name), message, advice(name, known))
         return meant
 
     def __contains__(self, name: str) -> bool:
@@ -180,7 +180,7 @@ def read_text(node: Node, name: str, findings: Findings, *, most: int | None = N
         return None
     if most is not None and len(node.value) > most:
         message = f"`{name}` has {len(node.value)} characters, and at most {most} are allowed"
-        findings.report("JS308", node, message)
+        findings.report("JS308", node, message, "write a shorter one")
         return None
     return node.value
 
@@ -195,7 +195,8 @@ def read_whole(
         return None
     if value < least or (most is not None and value > most):
         limits = f"at least {least}" if most is None else f"from {least} to {most}"
-        findings.report("JS305", node, f"`{name}` must be {limits}, and this is {value}")
+        message = f"`{name}` must be {limits}, and this is {value}"
+        findings.report("JS305", node, message, _nearest_limit(value, least, most))
         return None
     return value
 
@@ -210,9 +211,15 @@ def read_number(
         return None
     if not least <= value <= most:
         message = f"`{name}` must be from {least} to {most}, and this is {value}"
-        findings.report("JS305", node, message)
+        findings.report("JS305", node, message, _nearest_limit(value, least, most))
         return None
     return float(value)
+
+
+def _nearest_limit(value: float, least: float, most: float | None) -> str:
+    if most is not None and value > most:
+        return f"write {most} or less"
+    return f"write {least} or more"
 
 
 def read_mapping(node: Node, name: str, findings: Findings) -> MappingNode | None:
@@ -223,10 +230,16 @@ def read_mapping(node: Node, name: str, findings: Findings) -> MappingNode | Non
     return None
 
 
+def item_of(name: str) -> str:
+    """Return the name of an item of a list, for `read_mapping` and `wrong_type`."""
+    return f"an item of `{name}`"
+
+
 def wrong_type(findings: Findings, node: Node, name: str, expected: str) -> None:
-    """Report a value that is of another kind than its field."""
-    message = f"expected {expected} for `{name}`, found {described(node)}"
-    findings.report("JS303", first_of(node), message, instead(node, expected))
+    """Report a value that is of another kind than its field, or than the item of one."""
+    place = name if "`" in name else f"`{name}`"
+    message = f"expected {expected} for {place}, found {described(node)}"
+    findings.report("JS303", first_of(node), message, instead(node, name, expected))
 
 
 def first_of(node: Node) -> Node:

@@ -12,7 +12,7 @@ from typing import Literal
 from jobspec import jobs
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.spec import models, texts
-from jobspec.spec.fields import Fields, Findings, read_mapping, read_whole, wrong_type
+from jobspec.spec.fields import Fields, Findings, item_of, read_mapping, read_whole, wrong_type
 from jobspec.spec.texts import condition, duration, go_duration, key, window
 
 MOST_CONCURRENCY_LIMITS = 2
@@ -111,7 +111,7 @@ def _plain_limit(node: ScalarNode, findings: Findings) -> jobs.Concurrency | Non
 
 
 def _limit(node: Node, findings: Findings, anchor: Node | None = None) -> jobs.Concurrency | None:
-    mapping = read_mapping(node, "concurrency", findings)
+    mapping = read_mapping(node, item_of("concurrency"), findings)
     if mapping is None:
         return None
     own = Fields(mapping, models.Concurrency, findings, anchor)
@@ -179,7 +179,7 @@ def cancel_on(fields: Fields) -> tuple[jobs.Cancellation, ...]:
 
 
 def _cancellation(node: Node, findings: Findings) -> jobs.Cancellation | None:
-    mapping = read_mapping(node, "cancelOn", findings)
+    mapping = read_mapping(node, item_of("cancelOn"), findings)
     if mapping is None:
         return None
     own = Fields(mapping, models.Cancellation, findings)

@@ -10,7 +10,7 @@ from jobspec.jobs import CompiledJob
 from jobspec.load import MappingNode
 from jobspec.spec import models, options
 from jobspec.spec.events import DeclaredEvent, read_events
-from jobspec.spec.fields import Fields, Findings, first_of, read_mapping
+from jobspec.spec.fields import Fields, Findings, first_of, item_of, read_mapping
 from jobspec.spec.places import placed_keys
 from jobspec.spec.retries import retry
 from jobspec.spec.rules import ReadJob, check_options
@@ -49,7 +49,7 @@ def read_file(root: Node, findings: Findings, *, imports: bool = False) -> ReadF
 
 def read_job(node: Node, findings: Findings) -> ReadJob | None:
     """Return one job, or None where it has no id to speak of it by."""
-    mapping = read_mapping(node, "jobs", findings)
+    mapping = read_mapping(node, item_of("jobs"), findings)
     if mapping is None:
         return None
     fields = Fields(mapping, models.Job, findings)

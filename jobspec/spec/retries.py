@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobspec.backoff import Backoff, ErrorRetry, Policy, Retry
 from jobspec.spec import models
-from jobspec.spec.fields import Fields, read_mapping
+from jobspec.spec.fields import Fields, item_of, read_mapping
 from jobspec.spec.texts import duration
 from jobspec.spec.wording import addition
 
@@ -43,7 +43,7 @@ def retry(fields: Fields) -> Retry:
 
 
 def _of_error(node: Node, findings: Findings) -> ErrorRetry | None:
-    mapping = read_mapping(node, "on", findings)
+    mapping = read_mapping(node, item_of("on"), findings)
     if mapping is None:
         return None
     own = Fields(mapping, models.ErrorRetry, findings)

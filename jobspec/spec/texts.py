@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from jobspec.durations import DurationError, format_duration, parse_duration, parse_go_duration
 from jobspec.keys import KeyTemplate, KeyTemplateError
 from jobspec.load import ScalarNode
+from jobspec.spec.fields import wrong_type
+from jobspec.spec.wording import A_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,13 +60,24 @@ def duration(
     fields: Fields, name: str, *, least: timedelta | None = None, most: timedelta | None = None
 ) -> timedelta | None:
     """Return the length of time of a field: more than nothing, from `least` to `most`."""
-    length = fields.parsed(name, _duration)
+    length = None if _is_number(fields, name) else fields.parsed(name, _duration)
     return _in_range(fields, name, length, least, most)
 
 
 def go_duration(fields: Fields, name: str, *, least: timedelta) -> timedelta | None:
     """Return the length of time of a field that the reference reads by Go's own rules."""
-    return _in_range(fields, name, fields.parsed(name, _go_duration), least, None)
+    length = None if _is_number(fields, name) else fields.parsed(name, _go_duration)
+    return _in_range(fields, name, length, least, None)
+
+
+def _is_number(fields: Fields, name: str) -> bool:
+    """Tell whether a length of time is a number, which lacks a unit, and report it."""
+    node = fields.value_of(name)
+    value = node.value if isinstance(node, ScalarNode) else None
+    if node is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    wrong_type(fields.findings, node, name, A_LENGTH)
+    return True
 
 
 def window(
@@ -187,13 +200,16 @@ def _in_range(
     if length is None or node is None:
         return None
     if length <= NO_TIME:
-        fields.findings.report("JS305", node, f"`{name}` must be longer than nothing")
+        help_ = "write a length of time such as `30s`, or leave the field out"
+        fields.findings.report("JS305", node, f"`{name}` must be longer than nothing", help_)
     elif least is not None and length < least:
         message = f"`{name}` must be at least {format_duration(least)}"
-        fields.findings.report("JS305", node, message)
+        help_ = f"write `{format_duration(least)}` or more"
+        fields.findings.report("JS305", node, message, help_)
     elif most is not None and length > most:
         message = f"`{name}` must be at most {format_duration(most)}"
-        fields.findings.report("JS305", node, message)
+        help_ = f"write `{format_duration(most)}` or less"
+        fields.findings.report("JS305", node, message, help_)
     else:
         return length
     return None

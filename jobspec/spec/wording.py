@@ -20,6 +20,31 @@ _ELSEWHERE = {
 
 MOST_WRITTEN_OUT = 1e6  # a larger number was hardly meant
 
+A_LENGTH = "a length of time"
+
+# What to do about a field that is nowhere, beside a field that is there: what it has elsewhere is
+# said in another way here.
+_ADVICE = {
+    ("timezone", "cron"): 'write the zone in the schedule: `cron: "TZ=Europe/Berlin 0 2 * * *"`',
+    ("timezone", "triggers"): (
+        'write the zone in the schedule: `triggers: [{cron: "TZ=Europe/Berlin 0 2 * * *"}]`'
+    ),
+    (
+        "attempts",
+        "policy",
+    ): "write how often in `retries`, a field of the job, such as `retries: 3`",
+    ("attempts", "retries"): "write `retries`, which does not count the first attempt",
+    ("backoff", "policy"): "write `policy: exponential` and `delay: 30s`",
+    ("backoff", "retry"): "write `retry: {policy: exponential, delay: 30s}`",
+}
+_ALSO = {
+    "tz": "timezone",
+    "zone": "timezone",
+    "maxattempts": "attempts",
+    "maxretries": "attempts",
+    "retries": "attempts",
+}
+
 # What to write for each field that some mapping must have.
 _EXAMPLES = {
     "delay": "30s",
@@ -55,9 +80,25 @@ def described(node: Node) -> str:
             return f"the number `{node.value}`"
 
 
-def instead(node: Node, expected: str) -> str | None:
+def advice(name: str, known: tuple[str, ...]) -> str:
+    """Return a help for a field that is not one of the known ones of a mapping."""
+    plain = _plain(name)
+    for beside in known:
+        found = _ADVICE.get((_ALSO.get(plain, plain), beside))
+        if found is not None:
+            return found
+    return suggestion(name, known) or f"there are {listed(known, 'and')}"
+
+
+def instead(node: Node, name: str, expected: str) -> str | None:
     """Return what to do about a value that is not what was expected, where that is plain to see."""
     value = node.value if isinstance(node, ScalarNode) else ""
+    if name == "retry" and isinstance(value, int) and not isinstance(value, bool):
+        return f"write `retries: {value}`; `retry` says how long to wait"
+    if name == "an item of `jobs`":
+        return "write `- id:` with the name of the job, and its other fields below"
+    if expected == A_LENGTH and isinstance(value, int | float) and value > 0:
+        return f"write it with a unit, such as `{value}s`"
     if value is None:
         return "write a value, or leave the field out"
     if expected == "a list":

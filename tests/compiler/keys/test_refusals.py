@@ -77,7 +77,8 @@ def test_what_is_told_shows_no_name_of_the_grammar_and_no_python():
 
 def test_whether_a_refused_text_is_valid_cel_is_told_as_the_reference_judges_it():
     for row in rows("validity"):
-        verdict = "(valid CEL, but not a key)" if row["valid"] else "(not valid CEL either)"
+        allowed = "allows it; a key does not" if row["valid"] else "does not allow it either"
+        verdict = f"(CEL, the expression language of Inngest, {allowed})"
         assert all(found.help.endswith(verdict) for found in faults(row["expr"])), row["expr"]
 
 
@@ -90,6 +91,19 @@ def test_an_error_reads_as_a_line_for_each_fault_and_one_for_its_help():
         "<key>:1:14: error[JS113]: a number can't be part of a key",
     ]
     assert [line[:8] for line in lines[1::2]] == ["  help: "] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("${event.data.repo.id}", "event.data.repo.id"),
+        ("{{ event.data.a_b.c }}", "event.data.a_b.c"),
+        ("${repo.id}", "event.data.id"),
+    ],
+)
+def test_what_to_write_instead_of_a_placeholder_is_its_own_field(text, field):
+    (found, *_) = refused(text)
+    assert f"join it with `+`: `{field} + '/x'` (" in found.help
 
 
 def test_half_of_a_surrogate_pair_is_refused_and_never_printed():

@@ -58,7 +58,7 @@ NUMBERS = "write a number from 0 to 59"
         ("\u0665 * * * *", "\u0665", "`\u0665` is not a minute", NUMBERS),
         ("-5 * * * *", "", "a minute is missing here", NUMBERS),
         ("5- * * * *", "", "a minute is missing here", NUMBERS),
-        ("* 24 * * *", "24", "`24` is not a hour", "write a number from 0 to 23"),
+        ("* 24 * * *", "24", "`24` is not an hour", "write a number from 0 to 23"),
         ("* * 0 * *", "0", "`0` is not a day of the month", "write a number from 1 to 31"),
         (
             "* * L * *",

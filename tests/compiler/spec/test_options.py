@@ -305,9 +305,9 @@ def test_a_field_that_does_not_exist_gets_the_name_that_was_meant(written, meant
     assert found.help == f"did you mean `{meant}`?"
 
 
-def test_a_field_like_no_other_gets_no_suggestion():
+def test_a_field_like_no_other_gets_a_list_of_those_there_are():
     (found,) = check(job(zzz=1))
-    assert found.help is None
+    assert found.help.startswith("there are `id`, `triggers`, `name`")
 
 
 def test_a_misspelt_field_is_not_reported_as_missing_too():

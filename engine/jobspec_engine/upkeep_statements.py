@@ -44,6 +44,13 @@ class SeenEvents(NamedTuple):
     deleted: int
 
 
+class KnownJob(NamedTuple):
+    """Whether a worker or a run is of a job, and the ids of the jobs that workers have."""
+
+    is_known: bool
+    of_workers: list[str]
+
+
 class UpkeepStatements(Statements):
     """The statements of upkeep, for the tables of one schema."""
 
@@ -82,9 +89,9 @@ class UpkeepStatements(Statements):
         """Forget a worker that has stopped."""
         return self._call("forget_worker", lambda _: None, worker_id=worker_id)
 
-    def knows_job(self, job_id: str) -> Call[bool]:
-        """Tell whether a worker or a run is of a job."""
-        return self._call("knows_job", _first, job_id=job_id)
+    def knows_job(self, job_id: str) -> Call[KnownJob]:
+        """Tell whether a worker or a run is of a job, and which jobs workers have."""
+        return self._call("knows_job", KnownJob._make, job_id=job_id)
 
     def prune_dead_letters(self, age: timedelta, batch: int) -> Call[int]:
         """Delete old dead letters: how many."""

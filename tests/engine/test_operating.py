@@ -241,6 +241,12 @@ async def test_prune_deletes_what_is_older_and_tells_how_much(dsn, clock, connec
     await run_until_idle(job(), dsn)
     clock.advance(2 * DAY)
     assert json.loads(run("prune", "--json").stdout)["runs"] == 0
+    tried = run("prune", "--runs", "1d", "--events", "1d", "--dry-run")
+    assert tried.stdout.splitlines()[1:3] == [
+        "runs: 1 would be deleted",
+        "events: 1 would be deleted",
+    ]
+    assert (count(connection, "job_queue"), count(connection, "job_event")) == (1, 1)
     result = run("prune", "--runs", "1d", "--events", "forever", "--batch", "1")
     assert result.stdout.splitlines() == [
         "dead letters: 0 deleted",
@@ -251,7 +257,13 @@ async def test_prune_deletes_what_is_older_and_tells_how_much(dsn, clock, connec
     assert run("prune", "--events", "47h").stdout.splitlines()[2] == "events: 1 deleted"
 
 
-@pytest.mark.parametrize("age", ["30", "d", "-1d", "1y", "36501d", "99999999999999999999d", ""])
+def test_an_age_without_a_unit_says_that_the_unit_is_missing(run):
+    result = run("prune", "--runs", "30")
+    assert result.exit_code == 2
+    assert "the unit is missing: write `30d` for days, or s, m or h" in result.stderr
+
+
+@pytest.mark.parametrize("age", ["d", "-1d", "1y", "36501d", "99999999999999999999d", ""])
 def test_an_age_that_is_none_is_misuse(run, age):
     result = run("prune", "--runs", age)
     assert result.exit_code == 2
@@ -273,7 +285,24 @@ async def test_a_job_is_paused_and_resumed_by_command(dsn, connection, run):
 def test_pausing_a_job_that_nobody_knows_says_so(dsn, connection, run):
     send(dsn, job())
     assert run("pause", "job").stderr == ""
-    assert run("pause", "jobb").stderr == "no worker and no run knows a job jobb\n"
+    refused = run("pause", "jobb")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "Error: no worker and no run knows a job `jobb`: nothing was paused;"
+        " name specs that have it by --jobs\n"
+    )
+    assert count(connection, "job_pause") == 1
+
+
+def test_a_job_of_a_spec_is_paused_before_it_ever_ran(connection, run, tmp_path):
+    spec = tmp_path / "jobs.yaml"
+    spec.write_text("jobs: [{id: new.job, triggers: [{event: e}]}]", encoding="utf-8")
+    refused = run("pause", "new.jop", "--jobs", str(spec))
+    assert refused.exit_code == 1
+    assert "these specs have no job `new.jop`: nothing was paused; did you mean `new.job`?" in (
+        refused.stderr
+    )
+    assert run("pause", "new.job", "--jobs", str(spec)).stdout == "job new.job is paused\n"
 
 
 # --- doctor

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
 import psycopg
 
+import jobspec
 from jobspec_engine.cli.options import database, database_options, server
 from jobspec_engine.cli.times import Age, Since
 from jobspec_engine.doctor import examine
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from jobspec_engine.operation_statements import EventRow
+    from jobspec_engine.upkeep_statements import KnownJob
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _job = click.argument("job_id", metavar="JOB")
@@ -96,6 +100,7 @@ def stats_command(dsn: str | None, schema: str) -> None:
     show_default=True,
     help="How many rows one transaction looks at.",
 )
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
 @_as_json
 def prune_command(
     dsn: str | None,
@@ -104,21 +109,27 @@ def prune_command(
     events: timedelta | None,
     dead_letters: timedelta | None,
     batch: int,
+    dry_run: bool,  # noqa: FBT001  click's way
     as_json: bool,  # noqa: FBT001  click's way
 ) -> None:
-    """Delete what ended long ago, and free its keys.
+    """Delete what ended long ago.
 
     Each age is one such as 12h or 30d. A run stays while it has a dead letter, an event while it
-    has either; `forever` keeps all. A key that still counts is never deleted.
+    has either; `forever` keeps all. Of idempotency keys, those go whose window is over or whose run
+    freed them by its end; one that still counts is never deleted.
     """
     retention = Retention(runs, events, dead_letters, batch)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
-        pruned = asdict(drive(connection, prune(retention, UpkeepStatements(schema))))
+        # What goes depends on what went before, so a dry run deletes all of it and rolls back.
+        trial = connection.transaction(force_rollback=True) if dry_run else nullcontext()
+        with trial:
+            pruned = asdict(drive(connection, prune(retention, UpkeepStatements(schema))))
     if as_json:
         click.echo(json.dumps(pruned))
     else:
         for what, deleted in pruned.items():
-            click.echo(f"{what.replace('_', ' ')}: {deleted} deleted")
+            done = "would be deleted" if dry_run else "deleted"
+            click.echo(f"{what.replace('_', ' ')}: {deleted} {done}")
 
 
 @click.command("doctor")
@@ -144,19 +155,32 @@ def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa
 
 @click.command("pause")
 @_job
+@click.option(
+    "--jobs", "paths", multiple=True, metavar="PATH",
+    help="The specs that have the job, where no worker and no run has it yet; repeatable.",
+)  # fmt: skip
 @database_options
-def pause_command(job_id: str, dsn: str | None, schema: str) -> None:
+def pause_command(job_id: str, paths: tuple[str, ...], dsn: str | None, schema: str) -> None:
     """Pause a job: let no further run of it be claimed.
 
     What runs goes on, and the schedules of the job stand still.
     """
+    specified = tuple(jobspec.compile(paths)) if paths else ()
     statements = UpkeepStatements(schema)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
+        if job_id not in specified:
+            _require_known(job_id, fetch(connection, statements.knows_job(job_id))[0], specified)
         paused = fetch(connection, statements.pause(job_id))
-        known = fetch(connection, statements.knows_job(job_id))[0]
     click.echo(f"job {job_id} is paused" if paused else f"job {job_id} was paused already")
-    if not known:
-        click.echo(f"no worker and no run knows a job {job_id}", err=True)
+
+
+def _require_known(job_id: str, known: KnownJob, specified: tuple[str, ...]) -> None:
+    if known.is_known and not specified:
+        return
+    where = "these specs have no" if specified else "no worker and no run knows a"
+    near = get_close_matches(job_id, specified or known.of_workers, n=1)
+    advice = f"did you mean `{near[0]}`?" if near else "name specs that have it by --jobs"
+    raise click.ClickException(f"{where} job `{job_id}`: nothing was paused; {advice}")
 
 
 @click.command("resume")

@@ -51,6 +51,8 @@ class Age(click.ParamType[timedelta | None]):
         """Return the length of the time."""
         if value == "forever":
             return None
+        if value.isdecimal():
+            self.fail(f"the unit is missing: write `{value}d` for days, or s, m or h", param, ctx)
         age = _age(value)
         if age is None or age > _LONGEST_AGE:
             self.fail("write `12h`, `30d` (up to `36500d`) or `forever`", param, ctx)

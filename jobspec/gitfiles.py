@@ -19,6 +19,16 @@ def is_at_revision(name: str) -> bool:
     return bool(colon and path and not is_there(name) and is_revision(revision))
 
 
+def require_repository() -> None:
+    """Raise `GitError` where the working directory is in no repository, or git is missing."""
+    try:
+        _git("rev-parse", "--git-dir")
+    except GitError as error:
+        if "not a git repository" not in str(error):
+            raise
+        raise GitError("this folder is in no git repository, so it has no revisions") from error
+
+
 def is_revision(name: str) -> bool:
     """Tell whether git knows a revision."""
     return bool(name) and _succeeds(

@@ -34,21 +34,38 @@ def is_module(spec: str) -> bool:
     """
     if not _MODULE.fullmatch(spec) or Path(spec).suffix in SUFFIXES or is_there(spec):
         return False
-    return "." in spec or ":" in spec or _is_there(spec)
+    return "." in spec or ":" in spec or is_importable(spec)
 
 
-def _is_there(name: str) -> bool:
+def is_importable(name: str) -> bool:
+    """Tell whether there is a module of a name; what contains it is imported for that."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
         return find_spec(name) is not None
     except ValueError:  # a module that was not imported from anywhere, such as `__main__`
+    except ModuleNotFoundError:
+        return False
         return False
     finally:
         sys.path.remove(here)
 
 
 def declared_in(modules: Iterable[str], findings: Findings) -> Iterator[Job]:
+def is_python(spec: str | Path) -> bool:
+    """Tell whether a spec is the path of a Python file, which holds no spec as a text."""
+    return Path(spec).suffix == ".py"
+
+
+def report_python(spec: str | Path, findings: Findings) -> None:
+    """Report the path of a Python file, with the name that its module has where there is one."""
+    parts = Path(os.path.relpath(spec)).with_suffix("").parts
+    name = ".".join(parts).removesuffix(".__init__")
+    shown = name if _MODULE.fullmatch(name) else "myapp.jobs"
+    help_ = f"name the module as Python imports it, such as `{shown}`"
+    _report(str(spec), f"`{spec}` is Python, and not a spec file", help_, findings)
+
+
     """Yield the jobs of modules, or of the registry that `module:name` names.
 
     A registry that several modules have counts once. A module that can't be imported, or holds no

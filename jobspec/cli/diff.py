@@ -12,8 +12,17 @@ from jobspec.cli.shared import specs_of
 from jobspec.compile import Spec, examine
 from jobspec.diagnostics import Severity
 from jobspec.diff import Harm, differences
-from jobspec.gitfiles import GitError, exists, is_at_revision, is_revision, sources_at
+from jobspec.gitfiles import (
+    GitError,
+    exists,
+    is_at_revision,
+    is_revision,
+    require_repository,
+    sources_at,
+)
 from jobspec.ignores import can_be_ignored
+from jobspec.load import is_there
+from jobspec.modules import is_importable
 from jobspec.report import changes as shown
 from jobspec.settings import FoundSettings, find_settings
 
@@ -64,11 +73,19 @@ def _at_revisions(
     old, dots, new = revisions.partition("..")
     if not old or not dots:
         raise click.UsageError("write the revisions as `main..HEAD`, or `main..` for one and now")
+    _require_repository()
     paths = specs_of(paths)
     before, after = _at(old, paths), _at(new, paths) if new else paths
     if not before and not after:
         raise click.UsageError(f"neither revision has {', '.join(paths)}")
     return before, after
+
+
+def _require_repository() -> None:
+    try:
+        require_repository()
+    except GitError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _at(revision: str, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,4 +117,9 @@ def _jobs(names: tuple[str, ...], settings: FoundSettings) -> CompiledJobs:
 
 
 def _specs(name: str) -> Iterable[Spec]:
-    return sources_at(name) if is_at_revision(name) else [name]
+    if is_at_revision(name):
+        return sources_at(name)
+    head, colon, _ = name.partition(":")
+    if colon and not is_there(name) and not is_importable(head):
+        _require_repository()
+    return [name]

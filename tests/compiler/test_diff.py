@@ -262,7 +262,6 @@ def test_json_has_the_changes_and_the_worst_harm(run):
         (("old.yaml", "bad.yaml"), "error[JS302]"),
         (("old.yaml", "nowhere.yaml"), "error[JS150]"),
         (("--git", "main"), "write the revisions as"),
-        (("--git", "nowhere..", "old.yaml"), "git knows no revision `nowhere`"),
     ],
 )
 def test_misuse_and_specs_that_can_not_be_read_are_another_exit_code(run, arguments, said):
@@ -322,6 +321,11 @@ def test_a_spec_that_is_new_has_no_jobs_before(repository, tmp_path):
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "b (added)")
 
 
+def test_a_revision_that_git_does_not_know_is_misuse(repository):
+    result = repository("--git", "nowhere..", "old.yaml")
+    assert (result.exit_code, "git knows no revision `nowhere`" in result.stderr) == (2, True)
+
+
 def test_a_path_that_neither_revision_has_is_misuse(repository):
     result = repository("--git", "main~1..main", "nowhere.yaml")
     assert (result.exit_code, "neither revision has nowhere.yaml" in result.stderr) == (2, True)
@@ -333,3 +337,15 @@ def test_a_faulty_spec_of_a_revision_is_shown_by_its_git_name(repository, tmp_pa
     result = repository("main~1:./jobs", "main:./jobs")
     assert result.exit_code == 2
     assert "main:./jobs/a.yaml:1:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("HEAD:specs", "specs"), ("HEAD:./a.yaml", "a.yaml"), ("--git", "main..", "a.yaml")],
+)
+def test_revisions_outside_of_a_repository_are_misuse(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    result = CliRunner().invoke(main, ["diff", *arguments])
+    assert result.exit_code == 2
+    assert "this folder is in no git repository" in result.stderr

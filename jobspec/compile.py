@@ -13,7 +13,7 @@ from jobspec.diagnostics import CompileError, Diagnostic, Severity, in_order
 from jobspec.ignores import without_ignored
 from jobspec.jobs import CompiledJobs, Handler
 from jobspec.load import load, read_sources
-from jobspec.modules import declared_in, is_module
+from jobspec.modules import declared_in, is_module, is_python, report_python
 from jobspec.settings import FoundSettings, Settings, find_settings
 from jobspec.source import Source, Span
 from jobspec.spec import (
@@ -187,12 +187,14 @@ def _texts(specs: Iterable[object], findings: Findings) -> Iterator[_Text]:
             yield _declared(spec)
         elif isinstance(spec, Source):
             yield _Text(spec)
+        elif not isinstance(spec, str | Path):
+            raise TypeError(_no_spec(spec))
+        elif isinstance(spec, str) and _is_content(spec):
+            yield _Text(Source("<text>", spec))
+        elif is_python(spec):
+            report_python(spec, findings)
         elif isinstance(spec, Path):
             paths.append(spec)
-        elif not isinstance(spec, str):
-            raise TypeError(_no_spec(spec))
-        elif _is_content(spec):
-            yield _Text(Source("<text>", spec))
         else:
             (modules if is_module(spec) else paths).append(spec)
     yield from map(_declared, declared_in(modules, findings))

@@ -33,11 +33,17 @@ def imported_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise NotImportedError(f"there is no module `{error.name}`") from error
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise NotImportedError(f"there is no module `{error.name}`") from error
+        raise NotImportedError(_failed(name, error)) from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise NotImportedError(f"importing `{name}` fails: {told(error)}") from error
+        raise NotImportedError(_failed(name, error)) from error
     finally:
         sys.path.remove(here)
+
+
+def _failed(name: str, error: BaseException) -> str:
+    return f"`{name}` was found, but importing it fails: {told(error)}"
 
 
 def told(error: BaseException) -> str:

@@ -5,6 +5,7 @@ A module that is named is imported, which runs its code: declaring jobs is runni
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -43,15 +44,14 @@ def is_importable(name: str) -> bool:
     sys.path.insert(0, here)
     try:
         return find_spec(name) is not None
-    except ValueError:  # a module that was not imported from anywhere, such as `__main__`
     except ModuleNotFoundError:
         return False
+    except ValueError:  # a module that was not imported from anywhere, such as `__main__`
         return False
     finally:
         sys.path.remove(here)
 
 
-def declared_in(modules: Iterable[str], findings: Findings) -> Iterator[Job]:
 def is_python(spec: str | Path) -> bool:
     """Tell whether a spec is the path of a Python file, which holds no spec as a text."""
     return Path(spec).suffix == ".py"
@@ -66,6 +66,7 @@ def report_python(spec: str | Path, findings: Findings) -> None:
     _report(str(spec), f"`{spec}` is Python, and not a spec file", help_, findings)
 
 
+def declared_in(modules: Iterable[str], findings: Findings) -> Iterator[Job]:
     """Yield the jobs of modules, or of the registry that `module:name` names.
 
     A registry that several modules have counts once. A module that can't be imported, or holds no
@@ -88,7 +89,8 @@ def _registries(name: str, findings: Findings) -> list[Declarations]:
         if isinstance(error.__cause__, CompileError):  # a declaration in it that is wrong
             findings.extend(error.__cause__.diagnostics)
         else:
-            _report(name, str(error), "name a module, or the path of a file", findings)
+            help_ = "correct it, or else install it or start in the folder that it is in"
+            _report(name, str(error), help_, findings)
         return []
     found = [one for one in named if isinstance(one, Declarations)]
     if not found:

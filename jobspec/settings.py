@@ -66,7 +66,7 @@ def fault_of_pattern(pattern: str) -> str | None:
         advice = suggestion(pattern, (*RULES, *names))
         return f"there is no code `{pattern}`" + (f"; {advice}" if advice else "")
     if not any(map(can_be_ignored, codes)):
-        return f"`{pattern}` can't be left out: what it finds makes a spec unreadable"
+        return f"`{pattern}` is always shown: only `JS2` and `JS4` are selected or ignored"
     return None
 
 

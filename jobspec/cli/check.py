@@ -24,8 +24,10 @@ FOR_PEOPLE = ("full", "concise")
 @click.option(
     "--format", "format_", type=click.Choice(report.FORMATS), default="full", show_default=True
 )
-@click.option("--select", multiple=True, metavar="CODES", help="Only these findings: JS4,JS203.")
-@click.option("--ignore", multiple=True, metavar="CODES", help="All but these findings.")
+@click.option(
+    "--select", multiple=True, metavar="CODES", help="Of JS2 and JS4 show only these: JS4,JS203."
+)
+@click.option("--ignore", multiple=True, metavar="CODES", help="Of JS2 and JS4 show all but these.")
 @click.option("--strict", is_flag=True, help="Fail on warnings, too.")
 @click.option(
     "--target", type=click.Choice(TARGETS), help="Find options that it can't honour, too."
@@ -47,6 +49,8 @@ def command(
     PATHS are files, directories, globs, - for standard input, or Python modules. A module, such as
     myapp.jobs, is imported. Without PATHS those of [tool.jobspec] in
     pyproject.toml are checked; --select, --ignore and --target take the place of what it says.
+
+    Codes other than JS2 and JS4 tell what makes a spec unreadable, and are always shown.
 
     Exits with 1 if anything is wrong, also if there is no job at all.
     """

@@ -19,7 +19,7 @@ def check_handlers(jobs: Iterable[ReadJob], findings: Findings) -> None:
         handler = read.job.handler
         fault = _fault(handler) if isinstance(handler, str) else None
         if fault is not None:
-            help_ = "correct it, or check where it can be imported"
+            help_ = "correct it, or else install its module or start in the folder that it is in"
             findings.report("JS317", read.fields.node_of("handler"), fault, help_)
 
 

@@ -109,6 +109,13 @@ def test_what_can_not_be_compiled_prints_nothing_but_errors(run):
     assert "error[JS301]" in result.stderr
 
 
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_a_code_that_is_always_shown_is_neither_selected_nor_ignored(run, option):
+    result = run("check", "good.yaml", option, "JS3")
+    assert result.exit_code == 2
+    assert "`JS3` is always shown: only `JS2` and `JS4` are selected or ignored" in result.stderr
+
+
 def test_a_code_is_explained_by_number_or_name(run):
     page = run("explain", "JS407").stdout
     assert page.startswith("# JS407: cancels-every-run\n")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from jobspec import check, compile
 
+FAILS = "but importing it fails"
 JOBS = """
 import jobspec
 
@@ -31,6 +33,7 @@ def _app(tmp_path, monkeypatch):
         "more": "from shop_app.jobs import registry",
         "empty": "",
         "failing": "1 / 0",
+        "lacking": "import lacked",
         "broken": JOBS.replace("event.data.key", "event.name"),
     }
     for name, text in modules.items():
@@ -69,7 +72,12 @@ def test_modules_and_files_go_together(tmp_path):
         ("shop_app.jobs:send_email", "`shop_app.jobs:send_email` holds no registry of jobs"),
         (
             "shop_app.failing",
-            "importing `shop_app.failing` fails: ZeroDivisionError: division by zero",
+            f"`shop_app.failing` was found, {FAILS}: ZeroDivisionError: division by zero",
+        ),
+        ("nowhere.jobs", "there is no module `nowhere`"),
+        (
+            "shop_app.lacking",
+            f"`shop_app.lacking` was found, {FAILS}: ModuleNotFoundError: No module named 'lacked'",
         ),
     ],
 )
@@ -80,6 +88,24 @@ def test_a_module_that_can_not_be_read_is_a_finding(spec, message):
 def test_a_wrong_declaration_in_a_module_is_shown_where_it_is_wrong():
     (found,) = check("shop_app.broken")
     assert (found.code, found.source.name) == ("JS107", 'shop_app/broken.py:6 job "email.send"')
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("shop_app/jobs.py", "shop_app.jobs"),
+        ("./shop_app/jobs.py", "shop_app.jobs"),
+        ("shop_app/__init__.py", "shop_app"),
+        ("../jobs.py", "myapp.jobs"),
+        ("nowhere.py", "nowhere"),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_python_file_is_named_as_a_module(spec, name, kind):
+    (found,) = check(kind(spec))
+    assert found.code == "JS168"
+    assert found.message == f"`{kind(spec)}` is Python, and not a spec file"
+    assert found.help == f"name the module as Python imports it, such as `{name}`"
 
 
 def test_a_path_that_exists_goes_before_a_module(tmp_path):

@@ -111,9 +111,9 @@ def test_whatever_pydantic_reads_is_a_model(module, name):
         ("their_events:Pusch", "`their_events` has no `Pusch`"),
         ("their_events:Push.Inner", "`their_events` has no `Push.Inner`"),
         ("their_events:VALUE", "`their_events:VALUE` has no JSON Schema: "),
-        ("failing:Push", "importing `failing` fails: RuntimeError: no database"),
-        ("leaving:Push", "importing `leaving` fails: SystemExit: 3"),
-        ("needing:Push", "there is no module `not_installed`"),
+        ("failing:Push", "`failing` was found, but importing it fails: RuntimeError: no database"),
+        ("leaving:Push", "`leaving` was found, but importing it fails: SystemExit: 3"),
+        ("needing:Push", "`needing` was found, but importing it fails: ModuleNotFoundError"),
     ],
 )
 def test_a_model_that_is_none_is_told_in_one_line(module, tmp_path, name, message):

@@ -1,4 +1,4 @@
-"""What statements read: pages of a schema that is full, of which a page of an index holds hundreds."""
+"""What statements read of a schema that is full: pages, each of which holds many rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jobspec_engine.rows import Completion, Failure, Held, Suspension
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
 LEASE = timedelta(seconds=30)
 
-# Pages that a statement may look at beside those of its rows, and of each row: the paths through the
-# indexes of all that it reads and writes.
+# Pages that a statement may look at beside those of its rows, and for each row: the paths through
+# the indexes of all that it reads and writes.
 FEW, OF_A_ROW = 80, 60
 
 
@@ -24,13 +24,15 @@ def insert(connection, first, how_many, run_at, state="pending"):
     connection.execute(
         "with event as ("
         "  insert into jobspec.job_event"
-        "  select n::text, 'event', '{}', 0, now() from generate_series(%(first)s::int, %(last)s::int) as n"
+        "  select n::text, 'event', '{}', 0, now()"
+        "  from generate_series(%(first)s::int, %(last)s::int) as n"
         "  returning id"
         ")"
         " insert into jobspec.job_queue"
         " (job_id, event_id, event_ts, enqueued_at, run_at, max_attempts, priority, state,"
         "  finished_at, first_claimed_at)"
-        " select 'job', id, 0, now(), now() + %(run_at)s::interval, 5, id::int %% %(priorities)s::int, %(state)s::text,"
+        " select 'job', id, 0, now(), now() + %(run_at)s::interval, 5,"
+        "  id::int %% %(priorities)s::int, %(state)s::text,"
         "  case when %(state)s::text = 'completed' then now() end,"
         "  case when %(state)s::text = 'completed' then now() end"
         " from event",

@@ -431,22 +431,39 @@ $$;
 -- Cancel runs: one that waits ends at once, one that is running when its worker has heard of it.
 -- Tells of each run that there is: `cancelled`, `requested`, or `ended` where it had ended before.
 --
--- Locks idempotency keys before runs, as a send does, so that the two never deadlock. A key that a
--- send gave to one of the runs before it could be locked here is seen only behind that send's
--- commit: then all is undone and begun again.
+-- Locks runs before the keys that they free, as the end of a run does, and the runs that a send may
+-- join behind the keys, as a send does, so that none of them ever deadlock. A key that a send gave to
+-- one of the runs before it could be locked here is seen only behind that send's commit, and a run
+-- may be claimed meanwhile: then all is undone and begun again.
 create function {schema}.cancel(run_ids bigint[], out run_id bigint, out outcome text)
 returns setof record
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
-    locked    bigint;
+    own       bigint[];
+    keys      bigint;
+    joinable  bigint[];
     cancelled bigint[];
     requested bigint[];
 begin
     loop
         begin
-            select count(*) into locked
+            own := array(
+                select id
+                from {schema}.job_queue
+                where id = any(cancel.run_ids) and state in ('pending', 'running')
+                    and (first_claimed_at is not null or debounce_digest is null)
+                order by id
+                for update
+            );
+            perform
+            from {schema}.job_queue
+            where id in (select parent_run_id from {schema}.job_queue where id = any(own))
+            order by id
+            for no key update;
+
+            select count(*) into keys
             from (
                 select
                 from {schema}.job_idempotency as kept
@@ -455,41 +472,43 @@ begin
                 for update
             ) as key;
 
-            with unfinished as (
+            joinable := array(
                 select id
                 from {schema}.job_queue
-                where id = any(cancel.run_ids) and state in ('pending', 'running')
-                order by id
+                where id = any(cancel.run_ids) and state = 'pending'
+                    and first_claimed_at is null and debounce_digest is not null
+                order by job_id, debounce_digest
                 for update
-            ),
-            asked as (
-                update {schema}.job_queue as queue
-                set
-                    state = case state when 'pending' then 'cancelled' else state end,
-                    finished_at = case state when 'pending' then {schema}.now() end,
-                    cancel_requested_at = coalesce(cancel_requested_at, {schema}.now())
-                from unfinished
-                where queue.id = unfinished.id
-                returning queue.id, queue.state
-            )
-            select
-                array_agg(id) filter (where state = 'cancelled'),
-                array_agg(id) filter (where state = 'running')
-            into cancelled, requested
-            from asked;
-
-            if locked < (
+            );
+            exit when keys = (
                 select count(*)
                 from {schema}.job_idempotency as kept
                 where kept.run_id = any(cancel.run_ids) and while_active
-            ) then
-                raise sqlstate 'JS001';
-            end if;
-            exit;
+            ) and not exists (
+                select
+                from {schema}.job_queue
+                where id = any(cancel.run_ids) and state in ('pending', 'running')
+                    and id <> all(own || joinable)
+            );
+            raise sqlstate 'JS001';
         exception when sqlstate 'JS001' then
             null;
         end;
     end loop;
+    with asked as (
+        update {schema}.job_queue
+        set
+            state = case state when 'pending' then 'cancelled' else state end,
+            finished_at = case state when 'pending' then {schema}.now() end,
+            cancel_requested_at = coalesce(cancel_requested_at, {schema}.now())
+        where id = any(own || joinable)
+        returning id, state
+    )
+    select
+        array_agg(id) filter (where state = 'cancelled'),
+        array_agg(id) filter (where state = 'running')
+    into cancelled, requested
+    from asked;
     update {schema}.job_idempotency as kept
     set expires_at = {schema}.now()
     where kept.run_id = any(cancelled) and while_active;

@@ -1,5 +1,6 @@
 -- End runs with success. Fenced by run id and lease token: a run that is not returned was no longer
--- held, and nothing of it was touched. Locks the runs, then the keys they free in the order of a send.
+-- held, and nothing of it was touched. Locks the runs, those
+-- that wait for their end, then the keys they free: each in the order of a send.
 with completed as (
     update {schema}.job_queue as queue
     set
@@ -15,7 +16,14 @@ with completed as (
         order by id
     ) as done
     where queue.id = done.id and queue.lease_token = done.lease_token
-    returning queue.id
+    returning queue.id, queue.parent_run_id
+),
+parent as materialized (
+    select id
+    from {schema}.job_queue
+    where id in (select parent_run_id from completed)
+    order by id
+    for no key update
 ),
 freed_key as (
     update {schema}.job_idempotency as kept
@@ -24,6 +32,7 @@ freed_key as (
         select job_id, key_digest
         from {schema}.job_idempotency
         where while_active and run_id in (select id from completed)
+            and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key

@@ -3,7 +3,7 @@
 -- A run that was asked to end is cancelled; of the others that end each becomes a dead letter.
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
--- then the keys they free in the order of a send.
+-- those that wait for their end, then the keys they free: each in the order of a send.
 with failed as (
     update {schema}.job_queue as queue
     set
@@ -48,7 +48,7 @@ with failed as (
     where queue.id = attempted.id and queue.lease_token = attempted.lease_token
     returning
         queue.id, queue.job_id, queue.event_id, queue.state, queue.cancel_requested_at,
-        attempted.reason, attempted.message
+        queue.parent_run_id, attempted.reason, attempted.message
 ),
 dead_letter as (
     insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
@@ -57,7 +57,14 @@ dead_letter as (
     where state <> 'pending' and cancel_requested_at is null
 ),
 ended as (
-    select id from failed where state <> 'pending'
+    select id, parent_run_id from failed where state <> 'pending'
+),
+parent as materialized (
+    select id
+    from {schema}.job_queue
+    where id in (select parent_run_id from ended)
+    order by id
+    for no key update
 ),
 freed_key as (
     update {schema}.job_idempotency as kept
@@ -66,6 +73,7 @@ freed_key as (
         select job_id, key_digest
         from {schema}.job_idempotency
         where while_active and run_id in (select id from ended)
+            and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key

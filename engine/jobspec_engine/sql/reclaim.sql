@@ -2,8 +2,8 @@
 -- a run: a run that keeps killing its workers uses up its attempts after that, and then goes to the
 -- dead letters. A run that was asked to end is cancelled.
 --
--- Skips rows that somebody else holds; locks the keys that are freed in the order of a send. Zero
--- rows: no lease ran out.
+-- Skips rows that somebody else holds; locks the runs that wait for an end, then the keys that are
+-- freed: each in the order of a send. Zero rows: no lease ran out.
 with expired as (
     select
         id,
@@ -39,7 +39,8 @@ reclaimed as (
         lease_until = null
     from expired
     where queue.id = expired.id
-    returning queue.id, queue.job_id, queue.event_id, queue.state, queue.claimed_by
+    returning
+        queue.id, queue.job_id, queue.event_id, queue.state, queue.claimed_by, queue.parent_run_id
 ),
 dead_letter as (
     insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
@@ -50,7 +51,14 @@ dead_letter as (
     where state = 'failed'
 ),
 ended as (
-    select id from reclaimed where state <> 'pending'
+    select id, parent_run_id from reclaimed where state <> 'pending'
+),
+parent as materialized (
+    select id
+    from {schema}.job_queue
+    where id in (select parent_run_id from ended)
+    order by id
+    for no key update
 ),
 freed_key as (
     update {schema}.job_idempotency as kept
@@ -59,6 +67,7 @@ freed_key as (
         select job_id, key_digest
         from {schema}.job_idempotency
         where while_active and run_id in (select id from ended)
+            and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key

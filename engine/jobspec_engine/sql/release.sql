@@ -4,7 +4,7 @@
 -- wait is cut where the run will have lasted for `finish`. A run that was asked to end is cancelled.
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
--- then the keys they free in the order of a send.
+-- those that wait for their end, then the keys they free: each in the order of a send.
 with released as (
     update {schema}.job_queue as queue
     set
@@ -34,10 +34,17 @@ with released as (
         order by id
     ) as held
     where queue.id = held.id and queue.lease_token = held.lease_token
-    returning held.id, held.lease_token, queue.state
+    returning held.id, held.lease_token, queue.state, queue.parent_run_id
 ),
 ended as (
-    select id from released where state = 'cancelled'
+    select id, parent_run_id from released where state = 'cancelled'
+),
+parent as materialized (
+    select id
+    from {schema}.job_queue
+    where id in (select parent_run_id from ended)
+    order by id
+    for no key update
 ),
 freed_key as (
     update {schema}.job_idempotency as kept
@@ -46,6 +53,7 @@ freed_key as (
         select job_id, key_digest
         from {schema}.job_idempotency
         where while_active and run_id in (select id from ended)
+            and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key

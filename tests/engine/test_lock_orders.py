@@ -1,0 +1,134 @@
+"""Statements that meet: whatever two of them want, one waits for the other and neither fails."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from databases import together
+from enginekit import SQL, blocked, claim, job, runs, until
+from jobspec_engine import Cancelled, Client
+from jobspec_engine.rows import Completion, Failure
+from jobspec_engine.statements import fetch
+
+WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
+
+
+def execute(dsn, call):
+    with psycopg.connect(dsn, autocommit=True) as own:
+        return fetch(own, call)
+
+
+def meeting(dsn, connection, locks, *calls, end=psycopg.Connection.commit):
+    """Have calls begin one after the other, each when the ones before wait; then let them go on.
+
+    `locks` is the query that locks what the first of them waits for, in a transaction that `end`
+    ends.
+    """
+    with psycopg.connect(dsn) as stopping:
+        stopping.execute(locks)
+
+        def turn(number, call):
+            until(lambda: blocked(connection, number), f"the wait of {number} before")
+            return call()
+
+        def go_on():
+            until(lambda: blocked(connection, len(calls)), "the wait of all")
+            end(stopping)
+
+        turns = [partial(turn, number, call) for number, call in enumerate(calls)]
+        return together(*turns, go_on)[:-1]
+
+
+def assert_no_error(told):
+    for one in told:
+        assert not isinstance(one, Exception), one
+
+
+def test_a_cancellation_and_the_end_of_the_same_run_do_not_deadlock(dsn, connection):
+    """Both want the run and the key that it frees."""
+    token = uuid4()
+    with Client(job(**WHILE_ACTIVE), dsn) as client:
+        client.send("event", {"key": "k"})
+        (run,) = claim(connection, token=token)
+        told = meeting(
+            dsn,
+            connection,
+            "select from jobspec.job_idempotency for update",
+            partial(client.cancel, run.run_id),
+            lambda: execute(dsn, SQL.complete([Completion(run.run_id, token, "1")])),
+        )
+        assert_no_error(told)
+        assert told == [Cancelled(run.run_id, "requested"), [run.run_id]]
+        assert client.send("event", {"key": "k"}).jobs[0].outcome == "enqueued"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda held: SQL.complete(Completion(*one, "1") for one in held),
+        lambda held: SQL.fail(Failure(*one, None, "attempts-used", "x", '"x"') for one in held),
+    ],
+    ids=["complete", "fail"],
+)
+def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, connection, end):
+    """Two workers end runs which two others started, each of both, in opposite orders."""
+    token = uuid4()
+    with Client(job(), dsn) as client:
+        for n in range(10):
+            client.send("event", {"n": n})
+    one, two, three, four, *children = [run.run_id for run in claim(connection, token=token)]
+    parents = (one, three, two, two, four, one)
+    for child, parent in zip(children, parents, strict=True):
+        connection.execute(
+            "update jobspec.job_queue set parent_run_id = %s where id = %s", [parent, child]
+        )
+    told = meeting(
+        dsn,
+        connection,
+        f"select from jobspec.job_queue where id in ({three}, {four}) for update",
+        lambda: execute(dsn, end([(child, token) for child in children[:3]])),
+        lambda: execute(dsn, end([(child, token) for child in children[3:]])),
+    )
+    assert_no_error(told)
+    assert all(run.signalled for run in runs(connection)[:4])
+
+
+def test_a_replay_that_hands_on_what_its_run_waits_for_and_the_end_of_that_do_not_deadlock(
+    dsn, connection
+):
+    """The replay is stopped between the two by another's event of the id that it wants."""
+    token = uuid4()
+    with Client(job(), dsn) as client:
+        for n in range(2):
+            client.send("event", {"n": n})
+        parent, child = [run.run_id for run in claim(connection, token=token)]
+        connection.execute(
+            "update jobspec.job_queue set parent_run_id = %s where id = %s", [parent, child]
+        )
+        connection.execute(
+            "insert into jobspec.job_step (run_id, task, name, number, position, kind, state,"
+            " child_run_id, recorded_at)"
+            " values (%s, '', 'child', 1, 1, 'invoke', 'waiting', %s, now())",
+            [parent, child],
+        )
+        fetch(connection, SQL.fail([Failure(parent, token, None, "step-drift", "x", '"x"')]))
+        told = meeting(
+            dsn,
+            connection,
+            "insert into jobspec.job_event"
+            " select 'jobspec/replay/' || min(id), 'event', '{}', 0, now() from jobspec.job_queue",
+            partial(client.replay, parent),
+            lambda: execute(dsn, SQL.complete([Completion(child, token, "1")])),
+            end=psycopg.Connection.rollback,
+        )
+    assert_no_error(told)
+    replay, ended = told
+    assert (replay.outcome, ended) == ("enqueued", [child])
+    (handed_on,) = connection.execute(
+        "select state from jobspec.job_step where run_id = %s", [replay.replayed_as]
+    ).fetchone()
+    assert handed_on == "done"

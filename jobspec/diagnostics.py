@@ -223,6 +223,9 @@ RULES: dict[str, Rule] = _table(
     Rule("JS409", "concurrency-of-nothing", Severity.WARNING),
     Rule("JS410", "retry-maximum-below-delay"),
     Rule("JS411", "option-not-for-target"),
+    Rule("JS412", "retry-after-finish", Severity.WARNING),
+    Rule("JS413", "attempt-longer-than-finish", Severity.WARNING),
+    Rule("JS414", "white-space-in-job-id", Severity.WARNING),
     # JS430-JS439 traps of keys
     Rule("JS430", "fields-without-separator", Severity.WARNING),
     Rule("JS431", "constant-key", Severity.WARNING),

@@ -15,6 +15,7 @@ from jobspec.spec.places import placed_keys
 from jobspec.spec.retries import retry
 from jobspec.spec.rules import ReadJob, check_options
 from jobspec.spec.triggers import triggers
+from jobspec.spec.waits import check_waits
 from jobspec.spec.wording import described
 
 if TYPE_CHECKING:
@@ -56,7 +57,16 @@ def read_job(node: Node, findings: Findings) -> ReadJob | None:
     job_id = fields.text("id")
     job = _compiled(job_id or "", fields)
     check_options(fields)
+    check_waits(job, fields)
+    if job_id and any(map(str.isspace, job_id)):
+        _report_white_space(job_id, fields)
     return ReadJob(job, fields, placed_keys(mapping)) if job_id else None
+
+
+def _report_white_space(job_id: str, fields: Fields) -> None:
+    message = f"the job id `{job_id}` has white space in it"
+    help_ = "write a dot or a dash in its place, such as `email.send`; `name` may have spaces"
+    fields.findings.report("JS414", fields.node_of("id"), message, help_)
 
 
 def _compiled(job_id: str, fields: Fields) -> CompiledJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ import pytest
 from databases import together
 from enginekit import SQL, blocked, claim, job, runs, until
 from jobspec_engine import Cancelled, Client
-from jobspec_engine.rows import Completion, Failure
+from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.statements import fetch
 
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
@@ -95,6 +96,36 @@ def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, 
     )
     assert_no_error(told)
     assert all(run.signalled for run in runs(connection)[:4])
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda held: SQL.complete(Completion(*one, "1") for one in held),
+        lambda held: SQL.fail(
+            Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held
+        ),
+        lambda held: SQL.suspend(Suspension(*one) for one in held),
+    ],
+    ids=["complete", "fail", "release"],
+)
+def test_the_runs_of_a_batch_are_locked_by_id_wherever_they_lie(dsn, connection, end):
+    """A small table is read page by page, and the first run lies last."""
+    token = uuid4()
+    with Client(job(), dsn) as client:
+        for n in range(3):
+            client.send("event", {"n": n})
+    one, two, three = [run.run_id for run in claim(connection, token=token)]
+    for moved in (two, one):
+        connection.execute("update jobspec.job_queue set passes = 7 where id = %s", [moved])
+    told = meeting(
+        dsn,
+        connection,
+        f"select from jobspec.job_queue where id = {two} for update",
+        lambda: execute(dsn, end([(run, token) for run in (one, two, three)])),
+        lambda: execute(dsn, SQL.cancel([one, three])),
+    )
+    assert_no_error(told)
 
 
 def test_a_replay_that_hands_on_what_its_run_waits_for_and_the_end_of_that_do_not_deadlock(

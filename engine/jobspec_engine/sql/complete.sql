@@ -1,21 +1,24 @@
 -- End runs with success. Fenced by run id and lease token: a run that is not returned was no longer
 -- held, and nothing of it was touched. Locks the runs, those
 -- that wait for their end, then the keys they free: each in the order of a send.
-with completed as (
+with held as (
+    select queue.id, done.result
+    from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(results)s::text[])
+        as done (id, lease_token, result)
+    join {schema}.job_queue as queue on queue.id = done.id and queue.lease_token = done.lease_token
+    order by queue.id
+    for no key update of queue
+),
+completed as (
     update {schema}.job_queue as queue
     set
         state = 'completed',
         finished_at = {schema}.now(),
-        result = done.result::json,
+        result = held.result::json,
         lease_token = null,
         lease_until = null
-    from (
-        select id, lease_token, result
-        from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(results)s::text[])
-            as done (id, lease_token, result)
-        order by id
-    ) as done
-    where queue.id = done.id and queue.lease_token = done.lease_token
+    from held
+    where queue.id = held.id
     returning queue.id, queue.parent_run_id
 ),
 parent as materialized (

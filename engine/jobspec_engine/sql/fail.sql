@@ -4,7 +4,26 @@
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
 -- those that wait for their end, then the keys they free: each in the order of a send.
-with failed as (
+with held as (
+    select
+        attempted.*,
+        case
+            when retry_at is null then {schema}.now() + delay
+            -- A handler may name any time, also one that no client can read.
+            else least(greatest(retry_at, {schema}.now()), {schema}.now() + interval '366 days')
+        end as next_at
+    from unnest(
+        %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
+        %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
+        %(retries_at)s::timestamptz[], %(finishes)s::interval[]
+    ) as attempted (
+        id, lease_token, delay, reason, message, error, traceback, retry_at, finish
+    )
+    join {schema}.job_queue as queue on queue.id = attempted.id and queue.lease_token = attempted.lease_token
+    order by queue.id
+    for no key update of queue
+),
+failed as (
     update {schema}.job_queue as queue
     set
         state = case
@@ -28,24 +47,8 @@ with failed as (
         )),
         lease_token = null,
         lease_until = null
-    from (
-        select
-            *,
-            case
-                when retry_at is null then {schema}.now() + delay
-                -- A handler may name any time, also one that no client can read.
-                else least(greatest(retry_at, {schema}.now()), {schema}.now() + interval '366 days')
-            end as next_at
-        from unnest(
-            %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
-            %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
-            %(retries_at)s::timestamptz[], %(finishes)s::interval[]
-        ) as attempted (
-            id, lease_token, delay, reason, message, error, traceback, retry_at, finish
-        )
-        order by id
-    ) as attempted
-    where queue.id = attempted.id and queue.lease_token = attempted.lease_token
+    from held as attempted
+    where queue.id = attempted.id
     returning
         queue.id, queue.job_id, queue.event_id, queue.state, queue.cancel_requested_at,
         queue.parent_run_id, attempted.reason, attempted.message

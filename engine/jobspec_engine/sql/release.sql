@@ -5,7 +5,17 @@
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
 -- those that wait for their end, then the keys they free: each in the order of a send.
-with released as (
+with held as (
+    select given.*
+    from unnest(
+        %(run_ids)s::bigint[], %(lease_tokens)s::uuid[],
+        %(wakes_at)s::timestamptz[], %(finishes)s::interval[]
+    ) as given (id, lease_token, wake_at, finish)
+    join {schema}.job_queue as queue on queue.id = given.id and queue.lease_token = given.lease_token
+    order by queue.id
+    for no key update of queue
+),
+released as (
     update {schema}.job_queue as queue
     set
         state = case when cancel_requested_at is null then 'pending' else 'cancelled' end,
@@ -25,15 +35,8 @@ with released as (
         end,
         lease_token = null,
         lease_until = null
-    from (
-        select *
-        from unnest(
-            %(run_ids)s::bigint[], %(lease_tokens)s::uuid[],
-            %(wakes_at)s::timestamptz[], %(finishes)s::interval[]
-        ) as held (id, lease_token, wake_at, finish)
-        order by id
-    ) as held
-    where queue.id = held.id and queue.lease_token = held.lease_token
+    from held
+    where queue.id = held.id
     returning held.id, held.lease_token, queue.state, queue.parent_run_id
 ),
 ended as (

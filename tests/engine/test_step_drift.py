@@ -256,9 +256,10 @@ async def test_no_step_of_any_kind_writes_without_the_lease(dsn, clock, connecti
 
 async def test_a_worker_that_can_not_be_sure_of_its_lease_begins_no_step(dsn, connection):
     """As one that was frozen past it: its clock tells before any statement could."""
-    done = []
+    done, entered = [], asyncio.Event()
 
     async def handler(context):
+        entered.set()
         at_work._keeper._renewed_at.clear()
         await context.step.run("a", done.append, "a")
 
@@ -266,6 +267,6 @@ async def test_a_worker_that_can_not_be_sure_of_its_lease_begins_no_step(dsn, co
     async with working(compiled, dsn) as at_work:
         with Client(compiled, dsn) as client:
             client.send("event", {})
-        await until_async(lambda: run_of(connection).passes == 1, "the pass")
+        await entered.wait()
     assert done == []
     assert run_of(connection).state == "running"

@@ -75,7 +75,8 @@ def _require_options(given: Collection[str]) -> None:
 
 def _place_of_caller() -> str:
     """Return the file and the line that called the caller of this, such as `myapp/jobs.py:12`."""
-    frame = sys._getframe(2)  # noqa: SLF001  the documented way, and `inspect` has no other
+    # private by its name only: it is documented, and `inspect` has no other way
+    frame = sys._getframe(2)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     file = Path(frame.f_code.co_filename)
     shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     return f"{shown}:{frame.f_lineno}"

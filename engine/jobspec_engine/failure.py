@@ -47,6 +47,16 @@ def failure(
     )
 
 
+def failed_words(failure: Failure) -> str:
+    """Say in a line that an attempt failed, when the next is, and why; for a log."""
+    message = " ".join(failure.message.split())
+    if failure.retry_at is not None:
+        return f"failed, the next is at {failure.retry_at.isoformat()}: {message}"
+    if failure.delay is not None:
+        return f"failed, the next is in {failure.delay.total_seconds():.3g} s: {message}"
+    return f"failed, and there is no further one ({failure.reason}): {message}"
+
+
 def message_of(error: BaseException) -> str:
     """Return what an error says of itself, bounded, without its class."""
     return _tell(lambda one: [str(one)], error)[:_MAX_MESSAGE]

@@ -17,6 +17,7 @@ from jobspec_engine.database import (
     is_away,
     suit_pooler_async,
 )
+from jobspec_engine.pools import LastError
 from jobspec_engine.statements import drive_async, fetch_async
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ class Persistence:
             timeout=10,
             open=False,
         )
+        self._pool_errors = LastError(self._pool, first=True)
+        # How many tries were told of, by the class of their error, since the database answered.
+        self._told: dict[str, int] = {}
         self._given_up = False
 
     async def __aenter__(self) -> Self:
+        self._pool_errors.watch()
         await self._pool.open()
         return self
 
@@ -66,6 +71,7 @@ class Persistence:
         trace: TracebackType | None,
     ) -> None:
         await self._pool.close()
+        self._pool_errors.leave()
 
     def give_up(self) -> None:
         """Try nothing again from now on."""
@@ -80,7 +86,9 @@ class Persistence:
         """Execute a statement and return its rows, without a second try."""
         async with self._pool.connection() as connection:
             with answered_within(self._patience, self._drop_connections):
-                return await fetch_async(connection, call)
+                rows = await fetch_async(connection, call)
+        self._answered()
+        return rows
 
     async def drive(self, steps: Steps[Result]) -> Result:
         """Drive a few statements, each of them in a transaction of its own."""
@@ -109,7 +117,7 @@ class Persistence:
             retry=retry_if_exception(is_away),
             wait=wait_random_exponential(multiplier=0.1, max=10),
             stop=lambda _: self._given_up,
-            before_sleep=_tell,
+            before_sleep=self._tell,
             reraise=True,
         )
 
@@ -122,13 +130,20 @@ class Persistence:
         for connection in self._connections:
             hang_up(connection)
 
+    def _answered(self) -> None:
+        self._told.clear()
+        self._pool_errors.forget()
 
-def _tell(state: RetryCallState) -> None:
-    error = state.outcome and state.outcome.exception()
-    reason = " ".join(str(error).split())
-    log.warning(
-        "the database can't be reached, try %d in %.1f s: %s",
-        state.attempt_number + 1,
-        state.upcoming_sleep,
-        reason,
-    )
+    def _tell(self, state: RetryCallState) -> None:
+        """Log a try in vain: of several statements that wait alike, each number of tries once."""
+        error = state.outcome and state.outcome.exception()
+        kind = type(error).__name__
+        if self._told.get(kind, 0) >= state.attempt_number:
+            return
+        self._told[kind] = state.attempt_number
+        log.warning(
+            "the database can't be reached, try %d in %.1f s: %s",
+            state.attempt_number + 1,
+            state.upcoming_sleep,
+            " ".join(str(error).split()),
+        )

@@ -40,11 +40,15 @@ _pool_log = logging.getLogger("psycopg.pool")
 class LastError(logging.Filter):
     """Keeps why a pool could not connect, instead of a line in the log for each of its tries.
 
-    The pool tells nobody else: who waits for a connection hears of the time that has passed.
+    The pool tells nobody else: who waits for a connection hears of the time that has passed. With
+    `first` the log has a line for each error that is another than the last.
     """
 
-    def __init__(self, pool: ConnectionPool[Any] | AsyncConnectionPool[Any]) -> None:
+    def __init__(
+        self, pool: ConnectionPool[Any] | AsyncConnectionPool[Any], *, first: bool = False
+    ) -> None:
         super().__init__()
+        self._first = first
         self._pool_name = pool.name
         self._error: object = None
 
@@ -55,8 +59,9 @@ class LastError(logging.Filter):
             return True
         if args[0] != self._pool_name:
             return True
+        told = str(args[1]) == str(self._error)
         self._error = args[1]
-        return False
+        return self._first and not told
 
     def watch(self) -> None:
         """Begin to listen."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobspec_engine.attempt import Handlers, attempt
+from jobspec_engine.failure import failed_words
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.job_sets import merged
 from jobspec_engine.journal import SHORT, Journal
@@ -22,7 +23,7 @@ from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.persistence import Persistence
 from jobspec_engine.pools import migrated
 from jobspec_engine.recorder import Recorder
-from jobspec_engine.rows import Failure, Held, Suspension
+from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.slots import Room, Slots
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
@@ -244,8 +245,9 @@ class Worker:
             self._recorded(held, kept=False)
             return
         if isinstance(ended, Failure):
-            about = self._about(run)
-            log.warning("run %d: attempt failed: %s", run.run_id, ended.message, extra=about)
+            self._log(logging.WARNING, run, failed_words(ended))
+        elif isinstance(ended, Completion):
+            self._log(logging.DEBUG, run, "completed")
         if not isinstance(ended, Suspension):
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
@@ -260,6 +262,10 @@ class Worker:
                 held.run_id,
                 extra={"worker": self.name, "run_id": held.run_id},
             )
+
+    def _log(self, level: int, run: Claimed, what: str) -> None:
+        words = (run.run_id, run.job_id, run.attempt, run.max_attempts, what)
+        log.log(level, "run %d: job %s, attempt %d of %d %s", *words, extra=self._about(run))
 
     def _about(self, run: Claimed) -> dict[str, object]:
         """Return what log records carry of a run, for structured logs."""
@@ -288,6 +294,11 @@ class Worker:
         """End a pass whose run was asked to end: giving it back makes it `cancelled`."""
         task = self._attempts.get(held)
         if task is not None and not task.cancelling():
+            log.info(
+                "run %d: asked to end, its pass is cancelled",
+                held.run_id,
+                extra={"worker": self.name, "run_id": held.run_id},
+            )
             task.cancel()
         if self._slots.withdraw(held):
             self._recorder.record(Suspension(*held))

@@ -89,7 +89,7 @@ async def test_a_log_record_tells_of_which_run_it_is(dsn, connection, caplog):
     with Client(compiled, dsn) as client:
         client.send("event", {})
     await run_until_idle(compiled, dsn, name="me")
-    (record,) = [one for one in caplog.records if "attempt failed" in one.getMessage()]
+    (record,) = [one for one in caplog.records if " failed, the next is" in one.getMessage()]
     line = json.loads(JsonFormatter().format(record))
     about = {"worker": "me", "run_id": run_of(connection).id, "job_id": "job", "attempt": 1}
     assert {name: line[name] for name in about} == about

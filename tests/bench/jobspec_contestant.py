@@ -6,16 +6,19 @@ The harness wants this file as `contestants/jobspec.py`; see docs/performance.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar
 
-import jobspec_engine
 import psycopg
 from contestants.base import QUEUE, Contestant, OnJob
+
+import jobspec
+import jobspec_engine
 from jobspec_engine import AsyncClient, Event, Worker
 from jobspec_engine.migrate import migrate
 
-import jobspec
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def jobs(on_job: OnJob) -> jobspec.CompiledJobs:
@@ -34,7 +37,7 @@ def jobs(on_job: OnJob) -> jobspec.CompiledJobs:
 
 class Jobspec(Contestant):
     distribution = "jobspec-kit"
-    settings: dict[str, object] = {}
+    settings: ClassVar[dict[str, object]] = {}
     pending_sql = (
         "select count(*) from jobspec.job_queue"
         " where state in ('pending', 'running') and run_at <= now()"

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 10_000
 _LEASE = timedelta(seconds=30)
+
+# From then on the worker can give nothing back, as if it were dead.
+_TAKE_LEASES = """
+    update jobspec.job_queue set lease_token = gen_random_uuid() where state = 'running'
+"""
+
 _MANY_DEATHS = 1_000  # a test may kill as often as it likes
 
 
@@ -96,10 +102,12 @@ class Rehearsal:
         await asyncio.wait([working, dying], return_when=asyncio.FIRST_COMPLETED)
         dying.cancel()
         if died.is_set():
-            self.clock.advance(_LEASE + timedelta(seconds=1))
-            fetch(self._connection, self._statements.reclaim(_MANY_DEATHS, _MOST_RUNS))
+            self._connection.execute(_TAKE_LEASES)
             worker.stop(now=True)
         await working
+        if died.is_set():
+            self.clock.advance(_LEASE + timedelta(seconds=1))
+            fetch(self._connection, self._statements.reclaim(_MANY_DEATHS, _MOST_RUNS))
         return died.is_set()
 
     def replace_step(self, step: str, fn: Callable[..., object]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from threading import Event
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 from databases import together
-from enginekit import SQL, blocked, claim, job, runs, until
+from enginekit import SQL, blocked, claim, job, jobs, runs, until
 from jobspec_engine import Cancelled, Client
 from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.statements import fetch
@@ -23,12 +24,13 @@ def execute(dsn, call):
         return fetch(own, call)
 
 
-def meeting(dsn, connection, locks, *calls, end=psycopg.Connection.commit):
+def meeting(dsn, connection, locks, *calls, end=psycopg.Connection.commit, done=None):
     """Have calls begin one after the other, each when the ones before wait; then let them go on.
 
     `locks` is the query that locks what the first of them waits for, in a transaction that `end`
-    ends.
+    ends. The last need not wait if it sets `done`.
     """
+    done = done or Event()
     with psycopg.connect(dsn) as stopping:
         stopping.execute(locks)
 
@@ -37,7 +39,7 @@ def meeting(dsn, connection, locks, *calls, end=psycopg.Connection.commit):
             return call()
 
         def go_on():
-            until(lambda: blocked(connection, len(calls)), "the wait of all")
+            until(lambda: done.is_set() or blocked(connection, len(calls)), "the wait of all")
             end(stopping)
 
         turns = [partial(turn, number, call) for number, call in enumerate(calls)]
@@ -163,3 +165,33 @@ def test_a_replay_that_hands_on_what_its_run_waits_for_and_the_end_of_that_do_no
         "select state from jobspec.job_step where run_id = %s", [replay.replayed_as]
     ).fetchone()
     assert handed_on == "done"
+
+
+def test_a_replay_and_a_cancellation_of_runs_that_have_not_ended_do_not_deadlock(dsn, connection):
+    """The cancellation locks the run that a send may join last: a send has its key before it."""
+    both = {**WHILE_ACTIVE, "debounce": {"period": "1m", "key": "event.data.key"}}
+    compiled = jobs(waiting=both, other={"event": "other"})
+    with Client(compiled, dsn) as client:
+        waits = client.send("event", {"key": "k"}).jobs[0].run_id
+        client.send("other", {})
+        (running,) = claim(connection, "other")
+        run_ids = [waits, running.run_id]
+        replayed = Event()
+
+        def replay():
+            try:
+                return client.replay_many(run_ids)
+            finally:
+                replayed.set()
+
+        told = meeting(
+            dsn,
+            connection,
+            "select from jobspec.job_idempotency for update",
+            lambda: execute(dsn, SQL.cancel(run_ids)),
+            replay,
+            done=replayed,
+        )
+    assert_no_error(told)
+    assert [one.outcome for one in told[0]] == ["cancelled", "requested"]
+    assert [one.outcome for one in told[1]] == ["not-dead", "not-dead"]

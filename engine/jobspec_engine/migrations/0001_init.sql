@@ -1,4 +1,5 @@
--- The engine's tables. Promises that a constraint can hold are constraints here.
+-- The engine's clock; its tables, where promises that a constraint can hold are constraints; what a step
+-- waits for, settled by triggers; and the functions that plain SQL may call, too.
 
 -- The engine's one clock. Tests and repairs move it with `set jobspec.now = '2026-01-01T00:00:00Z'`.
 -- statement_timestamp, not now(): a send inside a long transaction of the caller's arrives when it is
@@ -231,6 +232,37 @@ create index job_step_awaiting on {schema}.job_step (event_name) where state = '
 -- What the end of a run reads that a step started.
 create index job_step_child on {schema}.job_step (child_run_id) where state = 'waiting' and kind = 'invoke';
 
+-- One row is one cron schedule of a job that a worker has seen.
+create table {schema}.job_cron (
+    job_id       text        not null,
+    cron_digest  bytea       not null,
+    cron         text        not null,
+    -- Its ticks up to here have been dealt with; at first the moment a worker first saw it.
+    ticked_until timestamptz not null,
+
+    constraint job_cron_pkey primary key (job_id, cron_digest),
+    constraint job_cron_digest check (octet_length(cron_digest) = 32)
+);
+
+-- One row is one job that is paused: its runs are not claimed, its schedules stand still.
+create table {schema}.job_pause (
+    job_id    text        not null,
+    paused_at timestamptz not null,
+
+    constraint job_pause_pkey primary key (job_id)
+);
+
+-- One row is one worker that is at work, or was when it was last seen.
+create table {schema}.job_worker (
+    id         uuid        not null,
+    name       text        not null,
+    job_ids    text[]      not null,
+    started_at timestamptz not null,
+    seen_at    timestamptz not null,
+
+    constraint job_worker_pkey primary key (id)
+);
+
 -- Whether an event has the values that a step waits for: `match` is a JSON array of paths, their
 -- fields joined by dots, and values, compared as they are written.
 --
@@ -298,37 +330,6 @@ $$;
 create trigger job_queue_wakes after update of signalled on {schema}.job_queue
     for each row when (new.signalled and not old.signalled)
     execute function {schema}.wake();
-
--- One row is one cron schedule of a job that a worker has seen.
-create table {schema}.job_cron (
-    job_id       text        not null,
-    cron_digest  bytea       not null,
-    cron         text        not null,
-    -- Its ticks up to here have been dealt with; at first the moment a worker first saw it.
-    ticked_until timestamptz not null,
-
-    constraint job_cron_pkey primary key (job_id, cron_digest),
-    constraint job_cron_digest check (octet_length(cron_digest) = 32)
-);
-
--- One row is one job that is paused: its runs are not claimed, its schedules stand still.
-create table {schema}.job_pause (
-    job_id    text        not null,
-    paused_at timestamptz not null,
-
-    constraint job_pause_pkey primary key (job_id)
-);
-
--- One row is one worker that is at work, or was when it was last seen.
-create table {schema}.job_worker (
-    id         uuid        not null,
-    name       text        not null,
-    job_ids    text[]      not null,
-    started_at timestamptz not null,
-    seen_at    timestamptz not null,
-
-    constraint job_worker_pkey primary key (id)
-);
 
 -- Add a run from plain SQL: from a trigger, or from any language. `Client.add_job` calls it, too.
 --

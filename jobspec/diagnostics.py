@@ -209,6 +209,7 @@ RULES: dict[str, Rule] = _table(
     Rule("JS317", "handler-not-found"),
     Rule("JS318", "field-of-other-policy"),
     Rule("JS319", "not-an-error-class"),
+    Rule("JS320", "control-character-in-name"),
     Rule("JS330", "invalid-setting"),
     # JS4xx meaning and traps
     Rule("JS400", "debounce-timeout-below-period"),

@@ -6,12 +6,14 @@ that one run finds every problem of a file.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from jobspec.diagnostics import RULES, Diagnostic, Related
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
+from jobspec.source import Span
 from jobspec.spec.models import file_names
 from jobspec.spec.wording import (
     addition,
@@ -25,8 +27,6 @@ from jobspec.spec.wording import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from jobspec.source import Span
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=str)
@@ -109,6 +109,11 @@ class Fields:
             return None
         return read_whole(node, name, self.findings, least=least, most=most)
 
+    def line(self, name: str, *, most: int | None = None) -> str | None:
+        """Return a text that names something: one line, of characters that can be kept."""
+        node = self.value_of(name)
+        return None if node is None else read_line(node, name, self.findings, most=most)
+
     def number(self, name: str, *, least: float, most: float) -> float | None:
         """Return a number from `least` to `most`, both included."""
         node = self.value_of(name)
@@ -183,6 +188,24 @@ def read_text(node: Node, name: str, findings: Findings, *, most: int | None = N
         findings.report("JS308", node, message, "write a shorter one")
         return None
     return node.value
+
+
+def read_line(node: Node, name: str, findings: Findings, *, most: int | None = None) -> str | None:
+    """Return the text of a node that names something, or report what no name can hold.
+
+    Postgres keeps no U+0000 in a text, and a line break or another control character hides in every
+    listing. Half a surrogate pair is no text in a file to begin with.
+    """
+    text = read_text(node, name, findings, most=most)
+    if text is None or not isinstance(node, ScalarNode):
+        return None
+    for offset, char in enumerate(text):
+        if unicodedata.category(char) == "Cc":
+            message = f"`{name}` holds U+{ord(char):04X}, which no name can hold"
+            place = node.locate(Span(offset, offset + 1))
+            findings.report("JS320", node, message, "write it without", span=place)
+            return None
+    return text
 
 
 def read_whole(

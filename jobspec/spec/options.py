@@ -183,7 +183,7 @@ def _cancellation(node: Node, findings: Findings) -> jobs.Cancellation | None:
     if mapping is None:
         return None
     own = Fields(mapping, models.Cancellation, findings)
-    event, match = own.text("event"), own.text("match")
+    event, match = own.line("event"), own.text("match")
     only, timeout = texts.cancellation(own, "if"), duration(own, "timeout")
     if event and "if" not in own and "match" not in own:
         _report_cancels_all(own, event)

@@ -54,7 +54,7 @@ def read_job(node: Node, findings: Findings) -> ReadJob | None:
     if mapping is None:
         return None
     fields = Fields(mapping, models.Job, findings)
-    job_id = fields.text("id")
+    job_id = fields.line("id")
     job = _compiled(job_id or "", fields)
     check_options(fields)
     check_waits(job, fields)
@@ -74,7 +74,7 @@ def _compiled(job_id: str, fields: Fields) -> CompiledJob:
     on_missing: OnMissing | None = fields.choice("on_missing", ON_MISSING)
     return CompiledJob(
         id=job_id,
-        name=fields.text("name") or job_id,
+        name=fields.line("name") or job_id,
         triggers=triggers(fields),
         handler=_handler(fields),
         retries=RETRIES if retries is None else retries,

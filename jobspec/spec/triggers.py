@@ -9,7 +9,7 @@ from jobspec.diagnostics import Related
 from jobspec.jobs import CronTrigger, EventTrigger, Trigger
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.spec import models
-from jobspec.spec.fields import Fields, Findings, item_of, read_text, wrong_type
+from jobspec.spec.fields import Fields, Findings, item_of, read_line, wrong_type
 from jobspec.spec.texts import condition, duration, schedule
 
 MOST_TRIGGERS = 10
@@ -39,13 +39,13 @@ def _report_none(fields: Fields) -> None:
 def _trigger(node: Node, findings: Findings) -> Trigger | None:
     """Read one trigger: a mapping, or the name of an event alone."""
     if isinstance(node, ScalarNode) and isinstance(node.value, str):
-        event = read_text(node, "triggers", findings, most=LONGEST_EVENT_NAME)
+        event = read_line(node, "triggers", findings, most=LONGEST_EVENT_NAME)
         return EventTrigger(event) if event else None
     if not isinstance(node, MappingNode):
         wrong_type(findings, node, item_of("triggers"), "the name of an event or a mapping")
         return None
     own = Fields(node, models.Trigger, findings)
-    event = own.text("event", most=LONGEST_EVENT_NAME)
+    event = own.line("event", most=LONGEST_EVENT_NAME)
     only = condition(own, "if")
     cron = schedule(own, "cron")
     jitter = duration(own, "jitter", most=LONGEST_JITTER)

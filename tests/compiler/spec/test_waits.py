@@ -45,6 +45,26 @@ def test_an_attempt_is_not_longer_than_the_finish(attempt, expected):
     assert codes(timeouts={"attempt": attempt, "finish": "1m"}) == expected
 
 
-@pytest.mark.parametrize("job_id", ["send email", "send\temail", "email ", "a\u00a0b"])
+@pytest.mark.parametrize("job_id", ["send email", "email ", "a\u00a0b"])
 def test_a_job_id_has_no_white_space(job_id):
     assert codes(id=job_id) == ["JS414"]
+
+
+@pytest.mark.parametrize("char", ["\0", "\t", "\n", "\x7f"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda name: {"id": name},
+        lambda name: {"name": name},
+        lambda name: {"triggers": [name]},
+        lambda name: {"triggers": [{"event": name}]},
+        lambda name: {"cancelOn": [{"event": name, "match": "data.id"}]},
+    ],
+)
+def test_no_name_holds_what_postgres_or_a_listing_can_not(fields, char):
+    assert codes(**fields(f"email{char}send")) == ["JS320"]
+
+
+def test_the_character_that_no_name_can_hold_is_pointed_at():
+    (found,) = check(json.dumps({"jobs": [{"id": "a\0b", "triggers": ["a"]}]}))
+    assert found.source.text[found.span.start : found.span.end] == "\\u0000"

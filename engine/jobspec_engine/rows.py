@@ -65,12 +65,16 @@ class Held(NamedTuple):
 
 
 class Suspension(NamedTuple):
-    """The end of a pass that waits: until `wake_at`, or until the run has lasted for `finish`."""
+    """The end of a pass that waits: until `wake_at`, or until the run has lasted for `finish`.
+
+    With neither the run is ready at once. Where the handler was not `entered` there was no pass.
+    """
 
     run_id: int
     lease_token: UUID
     wake_at: datetime | None = None
     finish: timedelta | None = None
+    entered: bool = True
 
 
 class Completion(NamedTuple):

@@ -177,7 +177,7 @@ class Statements:
 
     def suspend(self, suspensions: Iterable[Suspension]) -> Call[Held]:
         """Give runs back until their steps have waited: those that were still held."""
-        run_ids, tokens, wakes_at, finishes = columns(suspensions, 4)
+        run_ids, tokens, wakes_at, finishes, entered = columns(suspensions, 5)
         return self._call(
             "release",
             Held._make,
@@ -185,6 +185,7 @@ class Statements:
             lease_tokens=tokens,
             wakes_at=wakes_at,
             finishes=finishes,
+            entered=entered,
         )
 
     def complete(self, completions: Iterable[Completion]) -> Call[int]:

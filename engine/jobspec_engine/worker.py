@@ -196,7 +196,7 @@ class Worker:
             held = Held(run.run_id, lease_token)
             self._keeper.hold(held, asked_at)
             if self._stopping:
-                self._recorder.record(Suspension(*held))
+                self._recorder.record(Suspension(*held, entered=False))
             elif self._slots.take(run, held):
                 self._start(run, held)
         return len(claimed)
@@ -279,7 +279,7 @@ class Worker:
     def _give_back_waiting(self, *, everything: bool = False) -> None:
         """Give back at once what was claimed ahead and will not start soon, its attempt unused."""
         for waiting in self._slots.give_up(everything=everything):
-            self._recorder.record(Suspension(*waiting.held))
+            self._recorder.record(Suspension(*waiting.held, entered=False))
 
     def _soon(self, react: Callable[[Held], None]) -> Callable[[Held], None]:
         """Return what takes the keeper's word, in its thread, to the event loop."""
@@ -301,7 +301,7 @@ class Worker:
             )
             task.cancel()
         if self._slots.withdraw(held):
-            self._recorder.record(Suspension(*held))
+            self._recorder.record(Suspension(*held, entered=False))
 
     def _lose(self, held: Held) -> None:
         """End a pass whose run somebody else may have: this worker itself, under a newer lease."""

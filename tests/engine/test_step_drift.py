@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from enginekit import (
+    SQL,
+    claim,
     count,
     dead_letters,
     job,
@@ -18,6 +21,8 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client
+from jobspec_engine.rows import Suspension
+from jobspec_engine.statements import fetch
 
 LONG = timedelta(minutes=5)
 
@@ -207,6 +212,16 @@ async def test_a_run_goes_by_the_version_it_began_with(dsn, clock, connection):
 
 
 # Leases
+
+
+def test_a_run_that_is_given_back_before_its_handler_was_entered_has_had_no_pass(dsn, connection):
+    """One that was claimed ahead of a free slot: `pass_number` tells entries into the handler."""
+    with Client(job(), dsn) as client:
+        client.send("event", {})
+    for entered, passes in ((False, 0), (True, 1)):
+        (run,) = claim(connection, token=(token := uuid4()))
+        assert fetch(connection, SQL.suspend([Suspension(run.run_id, token, entered=entered)]))
+        assert (run_of(connection).passes, run_of(connection).attempt) == (passes, 0)
 
 
 async def test_a_step_of_a_run_that_another_worker_has_is_not_done(dsn, connection):

@@ -9,8 +9,8 @@ with held as (
     select given.*
     from unnest(
         %(run_ids)s::bigint[], %(lease_tokens)s::uuid[],
-        %(wakes_at)s::timestamptz[], %(finishes)s::interval[]
-    ) as given (id, lease_token, wake_at, finish)
+        %(wakes_at)s::timestamptz[], %(finishes)s::interval[], %(entered)s::bool[]
+    ) as given (id, lease_token, wake_at, finish, entered)
     join {schema}.job_queue as queue on queue.id = given.id and queue.lease_token = given.lease_token
     order by queue.id
     for no key update of queue
@@ -21,6 +21,7 @@ released as (
         state = case when cancel_requested_at is null then 'pending' else 'cancelled' end,
         finished_at = case when cancel_requested_at is not null then {schema}.now() end,
         attempt = case when cancel_requested_at is null then attempt - 1 else attempt end,
+        passes = case when held.entered then passes else passes - 1 end,
         run_at = case
             when signalled or held.wake_at is null then {schema}.now()
             else least(held.wake_at, first_claimed_at + held.finish)

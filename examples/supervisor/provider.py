@@ -8,7 +8,7 @@ key, and for that key only. So a caller that died, or was frozen, and asks again
     PUT /containers/KEY     boots a container; later calls tell of the same one
     GET /containers/KEY     its state and the provider's time; 503 while it is unreadable
     DELETE /containers/KEY  tears it down
-    GET /log                what was done, in order; how often containers were read
+    GET /log                what was done, in order; how often that was asked for, and reads
     PUT /control            sets a few attributes of the provider, for tests and demonstrations
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -47,9 +48,11 @@ class Provider:
     slots: dict[str, bool] = field(default_factory=dict[str, bool])  # by key: held still?
     containers: dict[str, Container] = field(default_factory=dict[str, Container])
     log: list[list[str]] = field(default_factory=list[list[str]])
+    asked: Counter[str] = field(default_factory=Counter[str])  # by key: for how much in all
 
     def answer(self, method: str, kind: str, key: str, body: dict[str, Any]) -> tuple[int, Any]:
         """Answer a request by an HTTP status and a value."""
+        self.asked[key] += method != "GET"
         match method, kind:
             case "PUT", "slots":
                 return 200, {"outcome": self._take_slot(key)}
@@ -63,7 +66,7 @@ class Provider:
                 return 200, {"torn_down": self._tear_down(key)}
             case "GET", "log":
                 reads = {key: container.reads for key, container in self.containers.items()}
-                return 200, {"log": self.log, "reads": reads}
+                return 200, {"log": self.log, "reads": reads, "asked": self.asked}
             case "PUT", "control":
                 for name, value in body.items():
                     setattr(self, name, value)

@@ -44,6 +44,9 @@ class Provider:
     def reads(self, key):
         return self._ask("GET", "/log")["reads"].get(key, 0)
 
+    def asked(self, key):
+        return self._ask("GET", "/log")["asked"][key]
+
     def _ask(self, *what):
         status, value = asyncio.run(request(self.address, *what))
         assert status == 200
@@ -177,6 +180,7 @@ def test_a_worker_may_be_killed_anywhere(supervised, provider, mother, clock, co
         provider.control(unreadable=0)
         state, attempt, refunds, result, run_id = run_for(connection, key)
         assert provider.done(key) == WHOLE_LIFE, told
+        assert provider.asked(key) <= len(WHOLE_LIFE) + 1, told  # a step with a memo is not done
         assert (state, attempt, result) == ("completed", 1, "done"), told
         assert refunds == (told[1] != "after complete"), told
         steps = connection.execute(
@@ -198,6 +202,7 @@ def test_a_worker_may_be_killed_twice_in_a_row(supervised, provider, mother, clo
         mother.points()
         state, attempt, refunds, result, _ = run_for(connection, key)
         assert provider.done(key) == WHOLE_LIFE, (point, again)
+        assert provider.asked(key) <= len(WHOLE_LIFE) + 2, (point, again)
         assert (state, attempt, result) == ("completed", 1, "done"), (point, again)
         assert refunds <= 2
 
@@ -227,7 +232,8 @@ def test_a_worker_that_was_frozen_past_its_lease_does_nothing_more(
 ):
     supervised("reference")
     points = mother.points()
-    for batch in _batches(list(sample(points, 3)), 20):
+    writes = [point for point in each(points) if points[point - 1].startswith("before")]
+    for batch in _batches(sorted({*writes, *sample(points, 3)}), 20):
         frozen = []
         for point in batch:
             key = supervised(f"frozen at {point}")
@@ -239,6 +245,7 @@ def test_a_worker_that_was_frozen_past_its_lease_does_nothing_more(
         clock.advance(2 * LEASE)
         mother.points()
         before = _everything(connection), [provider.done(key) for key, _ in frozen]
+        clock.advance(1)  # so that each write would show
         for _, pid in frozen:
             mother.thaw(pid)
         assert (_everything(connection), [provider.done(key) for key, _ in frozen]) == before

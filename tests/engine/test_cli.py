@@ -476,7 +476,10 @@ def test_an_option_that_the_engine_can_not_honour_is_refused_by_name(run, folder
     (folder / "jobs.yaml").write_text(text, encoding="utf-8")
     result = run(*command, "jobs.yaml")
     assert result.exit_code == 1
-    assert result.stderr == "Error: the engine can't honour `throttle` of job `email.send`\n"
+    assert result.stderr == (
+        "Error: the engine can't honour `throttle` of job `email.send`: "
+        "remove it, or run this job on Inngest\n"
+    )
 
 
 @pytest.fixture

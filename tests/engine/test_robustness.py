@@ -140,7 +140,7 @@ async def test_nothing_is_lost_when_the_server_restarts_under_load(server_folder
     async def handler(context):
         seen.append(context.event.data["n"])
         await asyncio.sleep(0)
-        if len(seen) == 500:
+        if len(seen) >= 500:  # several handlers may have come between two looks
             half.set()
 
     compiled = job(handler=handler)

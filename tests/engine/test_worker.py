@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+import jobspec
 from enginekit import (
     PATIENCE,
     Gate,
@@ -324,10 +325,11 @@ async def test_a_worker_does_not_claim_in_a_tight_loop_while_a_due_run_is_locked
 
 
 def test_a_worker_names_every_handler_that_it_can_not_run(dsn):
-    compiled = jobs(
-        missing={"handler": "no_such_module_here:run"},
-        wrong={"handler": "json:no_such_function"},
-        sound={},
+    compiled = jobspec.compile(
+        "jobs:\n"
+        "  - {id: missing, triggers: [event], handler: 'no_such_module_here:run'}\n"
+        "  - {id: wrong, triggers: [event], handler: 'json:no_such_function'}\n"
+        "  - {id: sound, triggers: [event], handler: 'json:dumps'}\n"
     )
     with pytest.raises(HandlerError, match=r"(?s)job `missing`.*job `wrong`") as raised:
         Worker(compiled, dsn)

@@ -371,6 +371,9 @@ begin
     if (add_job.max_debounce is null) = (add_job.job_key_mode = 'debounce') then
         raise exception 'add_job: max_debounce belongs to job_key_mode debounce, and that needs it';
     end if;
+    if add_job.job_key is null and add_job.job_key_mode <> 'replace' then
+        raise exception 'add_job: job_key_mode % needs a job_key', add_job.job_key_mode;
+    end if;
     insert into {schema}.job_event (id, name, data, ts, received_at)
     values (event_id, 'jobspec/job.added', add_job.payload, ts, arrived);
     insert into {schema}.job_queue as kept (

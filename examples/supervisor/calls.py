@@ -62,7 +62,7 @@ class Calls:
     async def _call(self, method: str, kind: str) -> dict[str, Any]:
         try:
             status, value = await request(self.address, method, f"/{kind}/{quote(self.key, '')}")
-        except OSError as error:
+        except (OSError, asyncio.IncompleteReadError) as error:
             raise UnreadableError(str(error)) from error
         if status != 200:
             raise UnreadableError(f"{method} {kind}: {status}")
@@ -80,9 +80,10 @@ async def request(
         head = f"{method} {path} HTTP/1.0\r\nContent-Length: {len(text)}\r\n\r\n"
         writer.write(head.encode() + text)
         await writer.drain()
-        answer = await reader.read()
+        answered = (await reader.readuntil(b"\r\n\r\n")).decode()
+        status, *headers = answered.split("\r\n")
+        (length,) = (line.split(":")[1] for line in headers if line.startswith("Content-Length:"))
+        value: dict[str, Any] = json.loads(await reader.readexactly(int(length)))
     finally:
         writer.close()
-    status, _, rest = answer.partition(b"\r\n")
-    value: dict[str, Any] = json.loads(rest.partition(b"\r\n\r\n")[2])
     return int(status.split()[1]), value

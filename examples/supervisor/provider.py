@@ -132,7 +132,9 @@ _LOCK = threading.Lock()
 
 
 class Requests(BaseHTTPRequestHandler):
-    """Takes requests and gives the provider's answers."""
+    """Takes requests and gives the provider's answers, each in one piece."""
+
+    wbufsize = -1
 
     def handle_any(self) -> None:
         """Answer one request."""

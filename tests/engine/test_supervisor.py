@@ -63,7 +63,7 @@ class Mother:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'tests'}"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(REPOSITORY)])},
         )
         self._next()
 

@@ -112,8 +112,6 @@ def _table(*rules: Rule) -> dict[str, Rule]:
     return {rule.code: rule for rule in rules}
 
 
-E_, W_ = Severity.ERROR, Severity.WARNING
-
 RULES: dict[str, Rule] = _table(
     # JS101-JS139 key templates
     Rule("JS101", "empty-key"),

@@ -146,7 +146,7 @@ class Recorder:
         return set(await self._database.fetch(self._statements.fail(batch)))
 
     async def _suspend(self, batch: Sequence[Suspension]) -> set[int]:
-        held = await self._database.fetch(self._statements.suspend(batch))
+        held = await self._database.fetch(self._statements.release(batch))
         return {one.run_id for one in held}
 
 

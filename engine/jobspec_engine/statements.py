@@ -171,12 +171,8 @@ class Statements:
         """Extend leases: those that are still held, and which of them were locked."""
         return self._fenced("heartbeat", Renewed._make, held, lease=lease)
 
-    def release(self, held: Iterable[Held]) -> Call[Held]:
-        """Give runs back, their attempt not used up: those that were still held."""
-        return self.suspend(Suspension(*one) for one in held)
-
-    def suspend(self, suspensions: Iterable[Suspension]) -> Call[Held]:
-        """Give runs back until their steps have waited: those that were still held."""
+    def release(self, suspensions: Iterable[Suspension]) -> Call[Held]:
+        """Give runs back, at once or until their steps have waited: those that were still held."""
         run_ids, tokens, wakes_at, finishes, entered = columns(suspensions, 5)
         return self._call(
             "release",

@@ -29,7 +29,7 @@ from enginekit import (
 )
 from jobspec_engine import AsyncClient, Cancelled, Client, Event
 from jobspec_engine.dispatch import digest
-from jobspec_engine.rows import Completion, Failure, Held
+from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.statements import fetch
 
 ROUNDS = 100
@@ -194,7 +194,7 @@ def fail(connection, run, token):
 
 
 def release(connection, run, token):
-    return fetch(connection, SQL.release([Held(run.run_id, token)]))
+    return fetch(connection, SQL.release([Suspension(run.run_id, token)]))
 
 
 def reclaim(connection, run, token):

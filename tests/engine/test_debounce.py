@@ -26,7 +26,7 @@ from enginekit import (
     used_keys,
 )
 from jobspec_engine import Client, Event
-from jobspec_engine.rows import Failure, Held
+from jobspec_engine.rows import Failure, Suspension
 from jobspec_engine.statements import fetch
 
 ROUNDS = 200
@@ -249,7 +249,7 @@ def fail(connection, run, token):
 
 
 def release(connection, run, token):
-    released = fetch(connection, SQL.release([Held(run.run_id, token)]))
+    released = fetch(connection, SQL.release([Suspension(run.run_id, token)]))
     return [one.run_id for one in released]
 
 

@@ -26,7 +26,7 @@ from enginekit import (
 )
 from jobspec_engine import Client
 from jobspec_engine.leases import LeaseKeeper
-from jobspec_engine.rows import Completion, Failure, Held, Renewed
+from jobspec_engine.rows import Completion, Failure, Held, Renewed, Suspension
 from jobspec_engine.statements import fetch
 
 LEASE = timedelta(seconds=30)
@@ -57,7 +57,7 @@ def heartbeat(connection, run, token, lease=LEASE):
 
 
 def release(connection, run, token):
-    return fetch(connection, SQL.release([Held(run.run_id, token)]))
+    return fetch(connection, SQL.release([Suspension(run.run_id, token)]))
 
 
 # The statements

@@ -107,7 +107,7 @@ def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, 
         lambda held: SQL.fail(
             Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held
         ),
-        lambda held: SQL.suspend(Suspension(*one) for one in held),
+        lambda held: SQL.release(Suspension(*one) for one in held),
     ],
     ids=["complete", "fail", "release"],
 )

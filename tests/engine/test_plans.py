@@ -89,7 +89,7 @@ def test_a_claim_reads_what_it_takes_and_no_more_of_what_is_due(full):
     [
         lambda held: SQL.heartbeat(held, LEASE),
         lambda held: SQL.complete(Completion(*one, "1") for one in held),
-        lambda held: SQL.suspend(Suspension(*one) for one in held),
+        lambda held: SQL.release(Suspension(*one) for one in held),
         lambda held: SQL.fail(
             Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held
         ),

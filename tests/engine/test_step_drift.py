@@ -220,7 +220,7 @@ def test_a_run_that_is_given_back_before_its_handler_was_entered_has_had_no_pass
         client.send("event", {})
     for entered, passes in ((False, 0), (True, 1)):
         (run,) = claim(connection, token=(token := uuid4()))
-        assert fetch(connection, SQL.suspend([Suspension(run.run_id, token, entered=entered)]))
+        assert fetch(connection, SQL.release([Suspension(run.run_id, token, entered=entered)]))
         assert (run_of(connection).passes, run_of(connection).attempt) == (passes, 0)
 
 

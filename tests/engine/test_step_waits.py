@@ -155,7 +155,7 @@ def begun_wait(dsn, connection):
 
 
 def suspend(connection, held, clock):
-    return fetch(connection, STEPS.suspend([Suspension(*held, clock.now() + HOUR)]))
+    return fetch(connection, STEPS.release([Suspension(*held, clock.now() + HOUR)]))
 
 
 def test_an_event_between_the_begin_of_a_wait_and_its_suspension_is_not_lost(

@@ -23,15 +23,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A root (`event`, `async` or `vars`) and the steps from it, as far as they are plain.
-
-    `is_tested` says that the last step stands in `has(…)`, which may ask for what isn't there.
-    """
+    """A root (`event`, `async` or `vars`) and the steps from it, as far as they are plain."""
 
     root: str
     steps: tuple[Step, ...]
     span: Span
-    is_tested: bool = False
 
 
 def paths_of(root: Node) -> tuple[Path, ...]:
@@ -41,40 +37,40 @@ def paths_of(root: Node) -> tuple[Path, ...]:
     and before a method. Names that a macro gives to elements are no roots.
     """
     found: list[Path] = []
-    waiting: list[tuple[Node, frozenset[str], bool]] = [(root, frozenset(), False)]
+    waiting: list[tuple[Node, frozenset[str]]] = [(root, frozenset())]
     while waiting:
-        node, hidden, tested = waiting.pop()
-        path = _path(node, hidden, tested=tested)
+        node, hidden = waiting.pop()
+        path = _path(node, hidden)
         if path is not None:
             found.append(path)
             continue
-        inside = [(child, hidden, False) for child in children(node)]
+        inside = [(child, hidden) for child in children(node)]
         if isinstance(node, Call):
             inside = _inside_call(node, hidden)
         waiting.extend(reversed(inside))
     return tuple(found)
 
 
-def _inside_call(call: Call, hidden: frozenset[str]) -> list[tuple[Node, frozenset[str], bool]]:
+def _inside_call(call: Call, hidden: frozenset[str]) -> list[tuple[Node, frozenset[str]]]:
     macro = macro_of(call)
     if macro is None:
-        return [(child, hidden, False) for child in children(call)]
+        return [(child, hidden) for child in children(call)]
     if macro is Macro.HAS or call.target is None:
-        return [(bare(call.arguments[0]), hidden, True)]
+        return [(bare(call.arguments[0]), hidden)]
     variable, *bodies = call.arguments
     named = bare(variable)
     within = hidden | {named.name} if isinstance(named, Name) else hidden
-    return [(call.target, hidden, False), *((body, within, False) for body in bodies)]
+    return [(call.target, hidden), *((body, within) for body in bodies)]
 
 
-def _path(node: Node, hidden: frozenset[str], *, tested: bool) -> Path | None:
+def _path(node: Node, hidden: frozenset[str]) -> Path | None:
     steps: list[Step] = []
     span = node.span
     while (step := _step(node)) is not None:
         steps.append(step[1])
         node = step[0]
     if isinstance(node, Name) and node.name in ROOTS and node.name not in hidden:
-        return Path(node.name, tuple(reversed(steps)), span, is_tested=tested)
+        return Path(node.name, tuple(reversed(steps)), span)
     return None
 
 

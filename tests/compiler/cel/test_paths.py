@@ -38,8 +38,3 @@ def test_a_path_and_its_steps_know_where_they_are():
     (path,) = paths(text)
     assert text[slice(*path.span)] == "event.data['plan'].name"
     assert [text[slice(*step.span)] for step in path.steps] == ["data", "'plan'", "name"]
-
-
-def test_a_path_that_is_only_tested_for_says_so():
-    tested = {path.steps[-1].name: path.is_tested for path in paths("has(event.a) && event.b == 1")}
-    assert tested == {"a": True, "b": False}

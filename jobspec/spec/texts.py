@@ -18,7 +18,7 @@ from jobspec.spec.fields import wrong_type
 from jobspec.spec.wording import A_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from jobspec.diagnostics import Diagnostic
     from jobspec.schedules import Schedule
@@ -60,14 +60,25 @@ def duration(
     fields: Fields, name: str, *, least: timedelta | None = None, most: timedelta | None = None
 ) -> timedelta | None:
     """Return the length of time of a field: more than nothing, from `least` to `most`."""
-    length = None if _is_number(fields, name) else fields.parsed(name, _duration)
-    return _in_range(fields, name, length, least, most)
+    return _in_range(fields, name, _length(fields, name, parse_duration), least, most)
 
 
 def go_duration(fields: Fields, name: str, *, least: timedelta) -> timedelta | None:
     """Return the length of time of a field that the reference reads by Go's own rules."""
-    length = None if _is_number(fields, name) else fields.parsed(name, _go_duration)
-    return _in_range(fields, name, length, least, None)
+    return _in_range(fields, name, _length(fields, name, parse_go_duration), least, None)
+
+
+def _length(fields: Fields, name: str, parse: Callable[[str], timedelta]) -> timedelta | None:
+    """Return the length of time of a field, as one of the two dialects reads it."""
+
+    def read(text: str, node: ScalarNode, findings: Findings) -> timedelta | None:
+        try:
+            return parse(text)
+        except DurationError as error:
+            findings.report("JS170", node, str(error), error.help, span=node.locate(error.span))
+            return None
+
+    return None if _is_number(fields, name) else fields.parsed(name, read)
 
 
 def _is_number(fields: Fields, name: str) -> bool:
@@ -170,22 +181,6 @@ def _report_clock_changes(found: Schedule, node: ScalarNode, findings: Findings)
     message = f"when the clocks of `{found.zone}` change, they {' and '.join(does)}"
     help_ = "the job does not run where a time is skipped, and runs twice where it is repeated"
     findings.report("JS405", node, message, help_)
-
-
-def _duration(text: str, node: ScalarNode, findings: Findings) -> timedelta | None:
-    try:
-        return parse_duration(text)
-    except DurationError as error:
-        findings.report("JS170", node, str(error), error.help, span=node.locate(error.span))
-        return None
-
-
-def _go_duration(text: str, node: ScalarNode, findings: Findings) -> timedelta | None:
-    try:
-        return parse_go_duration(text)
-    except DurationError as error:
-        findings.report("JS170", node, str(error), error.help, span=node.locate(error.span))
-        return None
 
 
 def _in_range(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from jobspec.load.findings import finding
-from jobspec.load.limits import TOO_DEEP
+from jobspec.load.limits import MAX_DEPTH, TOO_DEEP
 from jobspec.load.yaml_events import index_of
 from jobspec.source import Source, Span
 
@@ -25,8 +25,10 @@ class _Fault:
     message: str
     advice: str
     code: str = "JS156"
-    at: Literal["problem", "opening"] = "problem"
+    at: Literal["problem", "opening", "our limit"] = "problem"
 
+
+_MOST_OF_LIBYAML = 1000  # collections within each other
 
 _TAB = _Fault("a tab indents this line", "indent with spaces", "JS157")
 _INDENTATION = _Fault(
@@ -113,7 +115,7 @@ _FAULTS: tuple[tuple[str, _Fault], ...] = (
     ),
     (
         "maximum nesting depth",  # of libyaml's scanner, which runs ahead of our own count
-        _Fault(TOO_DEEP, "specs need about eight levels", "JS153"),
+        _Fault(TOO_DEEP, "specs need about eight levels", "JS153", at="our limit"),
     ),
     ("tag handle", _Fault("this tag is not declared", "remove the tag", "JS162")),
     (
@@ -143,6 +145,8 @@ def describe(problem: MarkedYAMLError, source: Source) -> Diagnostic:
     fault = _fault(problem, source.text, at)
     if fault.at == "opening" and problem.context_mark is not None:
         at = index_of(problem.context_mark)
+    elif fault.at == "our limit":
+        at = _opening_before(source.text, at, _MOST_OF_LIBYAML - MAX_DEPTH)
     return finding(fault.code, fault.message, source, _caret(source.text, at), fault.advice)
 
 
@@ -173,6 +177,16 @@ def _stray_colon(text: str, at: int) -> _Fault:
     """Tell a second `: ` on one line from a key below a value."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return _SECOND_COLON if ": " in line else _NO_KEY_HERE
+
+
+def _opening_before(text: str, at: int, count: int) -> int:
+    """Return the place of the bracket that opens so many collections before one at `at`.
+
+    All of them stand in the thousand characters that may be a key, so hardly anything else does.
+    """
+    for _ in range(count):
+        at = max(text.rfind("[", 0, at), text.rfind("{", 0, at))
+    return at
 
 
 def _opens_line(text: str, at: int) -> bool:

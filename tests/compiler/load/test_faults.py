@@ -212,6 +212,13 @@ def test_values_may_nest_up_to_the_limit_and_no_deeper():
         assert load_text(nested(MAX_DEPTH + 1), name).diagnostics[0].code == "JS153"
 
 
+def test_values_that_nest_too_deep_are_found_at_the_same_place_in_both_kinds_of_files():
+    for text in ("[" * (MAX_DEPTH + 1), "[" * 100_000):
+        for name in ("a.yaml", "a.json"):
+            (found,) = load_text(text, name).diagnostics
+            assert (found.code, found.span.start) == ("JS153", MAX_DEPTH), (name, len(text))
+
+
 def test_the_depth_of_an_alias_counts_where_it_stands():
     deep = "[" * 60 + "]" * 60
     text = f"a: &x {deep}\nb: {'[' * 60}*x{']' * 60}\n"

@@ -21,11 +21,20 @@ sys.path[:0] = sys.argv[2].split(":")
 from enginekit import job
 from jobspec_engine import Worker
 
+def meet():
+    print("has runs"); input()
+
+async def all_have_runs():
+    await asyncio.to_thread(meet)
+
+meeting = None
+
 async def handler(context):
-    await asyncio.sleep(0.001)
+    global meeting
+    meeting = meeting or asyncio.create_task(all_have_runs())
+    await meeting
     return context.event.data["n"]
 
-print("here"); input()
 worker = Worker(job(handler=handler), sys.argv[1], concurrency=5, name=sys.argv[3])
 asyncio.run(worker.run(until_idle=True))
 """
@@ -37,7 +46,7 @@ def test_workers_in_many_processes_share_the_runs_and_none_runs_twice(dsn, conne
     names = ("one", "two", "three")
     processes = [PythonProcess(PEERS, dsn, ":".join(sys.path), name) for name in names]
     for process in processes:
-        process.expect("here")
+        process.expect("has runs")
     for process in processes:
         process.tell()
     for process in processes:

@@ -225,6 +225,8 @@ RULES: dict[str, Rule] = _table(
     Rule("JS412", "retry-after-finish", Severity.WARNING),
     Rule("JS413", "attempt-longer-than-finish", Severity.WARNING),
     Rule("JS414", "white-space-in-job-id", Severity.WARNING),
+    Rule("JS415", "option-of-nothing", Severity.WARNING),
+    Rule("JS416", "key-of-every-tick"),
     # JS430-JS439 traps of keys
     Rule("JS430", "fields-without-separator", Severity.WARNING),
     Rule("JS431", "constant-key", Severity.WARNING),

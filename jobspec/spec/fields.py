@@ -163,6 +163,18 @@ class Fields:
         wrong_type(self.findings, node, name, "a list")
         return ()
 
+    def report_empty(self, name: str) -> None:
+        """Report a list, or a mapping whose fields may all be left out, that has nothing in it."""
+        match node := self.value_of(name):
+            case SequenceNode(items=()):
+                kind = "list"
+            case MappingNode(entries=()):
+                kind = "mapping"
+            case _:
+                return
+        message = f"`{name}` is an empty {kind}, so it does nothing"
+        self.findings.report("JS415", node, message, "write what it is to do, or leave it out")
+
     def at_most(self, name: str, most: int, items: tuple[Node, ...]) -> None:
         """Report the first item beyond the limit of the reference (configs.jsonl)."""
         if len(items) > most:

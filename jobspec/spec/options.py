@@ -93,6 +93,7 @@ def concurrency(fields: Fields) -> tuple[jobs.Concurrency, ...]:
     if node is None:
         return ()
     if isinstance(node, SequenceNode):
+        fields.report_empty("concurrency")
         fields.at_most("concurrency", MOST_CONCURRENCY_LIMITS, node.items)
         read = [_limit(item, fields.findings) for item in node.items]
     elif isinstance(node, MappingNode):
@@ -172,6 +173,7 @@ def singleton(fields: Fields) -> jobs.Singleton | None:
 
 def cancel_on(fields: Fields) -> tuple[jobs.Cancellation, ...]:
     """Read `cancelOn`, a list of at most five events."""
+    fields.report_empty("cancelOn")
     items = fields.items("cancelOn")
     fields.at_most("cancelOn", MOST_CANCELLATIONS, items)
     read = [_cancellation(item, fields.findings) for item in items]
@@ -198,6 +200,7 @@ def _report_cancels_all(own: Fields, event: str) -> None:
 
 def timeouts(fields: Fields) -> jobs.Timeouts | None:
     """Read `timeouts`."""
+    fields.report_empty("timeouts")
     own = fields.within("timeouts", models.Timeouts)
     if own is None:
         return None

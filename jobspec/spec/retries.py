@@ -33,9 +33,11 @@ _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 def retry(fields: Fields) -> Retry:
     """Read `retry`. Without it the reference's table holds."""
+    fields.report_empty("retry")
     own = fields.within("retry", models.Retry)
     if own is None:
         return Retry()
+    own.report_empty("on")
     policy: Policy | None = own.choice("policy", POLICIES)
     backoff = _backoff(own, policy or "reference") if policy or "policy" not in own else Backoff()
     read = [_of_error(item, fields.findings) for item in own.items("on")]

@@ -11,7 +11,7 @@ from jobspec.keys.fault import Fault, quoted
 from jobspec.keys.lint import lint, unseparated
 from jobspec.source import Span
 from jobspec.spec.places import PlacedCondition, event_names, placed_conditions
-from jobspec.spec.ticks import ticks_lack
+from jobspec.spec.ticks import ticks_lack, ticks_repeat
 from jobspec.spec.wording import suggestion
 
 if TYPE_CHECKING:
@@ -94,7 +94,10 @@ def _key_faults(
 ) -> Iterable[Fault]:
     """Return what is wrong with a key, once each, however many events it is wrong for."""
     faults = list(lint(key.template, key.option))
-    faults += ticks_lack(key.template, read.fields.value_of("triggers"))
+    triggers, idempotency = read.fields.value_of("triggers"), read.job.idempotency
+    faults += ticks_lack(key.template, triggers)
+    if key.option == "idempotency" and idempotency and idempotency.window == "forever":
+        faults += ticks_repeat(key.template, triggers)
     if not is_typed:
         faults += unseparated(key.template)
     if typed:

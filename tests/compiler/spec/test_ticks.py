@@ -14,7 +14,8 @@ EVENT = {"event": "a"}
 
 def findings(triggers, key="event.data.id", **fields):
     spec = {"id": "a", "triggers": triggers, "debounce": {"key": key, "period": "1m"}} | fields
-    found = check(json.dumps({"jobs": [spec]}))
+    written = {name: value for name, value in spec.items() if value is not None}
+    found = check(json.dumps({"jobs": [written]}))
     return [(one.code, one.source.text[slice(*one.span)]) for one in found]
 
 
@@ -51,3 +52,27 @@ def test_a_key_of_any_option_is_looked_at():
 
 def test_an_event_that_can_not_be_read_is_none_the_less_one():
     assert [code for code, _ in findings([TICK, {"event": 5}])] == ["JS303", "JS439"]
+
+
+@pytest.mark.parametrize(
+    ("triggers", "idempotency", "expected"),
+    [
+        ([TICK], "event.data.cron", ["JS416"]),
+        ([TICK, {"cron": "6 4 * * *"}], "'x/' + event.data.cron", ["JS416"]),
+        ([TICK], {"key": "event.data.cron", "window": "forever"}, ["JS416"]),
+        ([TICK], {"key": "event.data.cron", "window": "while-active"}, []),
+        ([TICK], {"key": "event.data.cron", "window": "24h"}, []),
+        ([TICK], "event.data.cron + '/' + event.data.id", ["JS438"]),
+        ([TICK], "'x'", ["JS432"]),
+        ([TICK, EVENT], "event.data.cron", []),
+        ([EVENT], "event.data.cron", []),
+    ],
+)
+def test_a_key_that_every_tick_has_is_none_that_counts_for_good(triggers, idempotency, expected):
+    found = findings(triggers, debounce=None, idempotency=idempotency)
+    assert [code for code, _ in found] == expected
+
+
+def test_the_whole_key_that_every_tick_has_is_underlined():
+    key = "'x/' + event.data.cron"
+    assert findings([TICK], debounce=None, idempotency=key) == [("JS416", key)]

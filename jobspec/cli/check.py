@@ -10,7 +10,7 @@ import click
 
 from jobspec import report
 from jobspec.cli.progress import watched
-from jobspec.cli.shared import PATHS, counted, specs_of
+from jobspec.cli.shared import IMPORT, PATHS, counted, specs_of
 from jobspec.compile import Examined, examine
 from jobspec.diagnostics import Severity
 from jobspec.settings import FoundSettings, fault_of_pattern, find_settings
@@ -32,9 +32,7 @@ FOR_PEOPLE = ("full", "concise")
 @click.option(
     "--target", type=click.Choice(TARGETS), help="Find options that it can't honour, too."
 )
-@click.option(
-    "--import", "import_", is_flag=True, help="Import handlers and models, which runs your code."
-)
+@IMPORT
 def command(
     paths: tuple[str, ...],
     format_: str,
@@ -110,5 +108,5 @@ def _summary(examined: Examined) -> str:
     errors = _errors(examined)
     counts = ((errors, "error"), (len(examined.findings) - errors, "warning"))
     found = ", ".join(counted(number, word) for number, word in counts if number)
-    faulty = len({one.source.name for one in examined.findings})
+    faulty = len({one.source.file for one in examined.findings})
     return f"{found} in {faulty} of {counted(max(files, faulty), 'file')}"

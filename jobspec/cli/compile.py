@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from jobspec.cli.shared import PATHS, specs_of
+from jobspec.cli.shared import IMPORT, PATHS, specs_of
 from jobspec.compile import compile  # noqa: A004  the word for what it does
 from jobspec.targets import TargetError, engine, inngest, schema
 
@@ -23,9 +23,10 @@ from jobspec.targets import TargetError, engine, inngest, schema
         " Schema of spec files, which needs no PATHS."
     ),
 )
+@IMPORT
 @click.option("--app", default=inngest.APP, show_default=True, help="The id of the app (inngest).")
 @click.option("--url", default=inngest.URL, show_default=True, help="Where it is served (inngest).")
-def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
+def command(paths: tuple[str, ...], target: str, import_: bool, app: str, url: str) -> None:  # noqa: FBT001  click's way
     """Compile specs and print them as JSON.
 
     Exits with 1 if anything is wrong, or if the target can't honour an option.
@@ -34,14 +35,14 @@ def command(paths: tuple[str, ...], target: str, app: str, url: str) -> None:
         click.echo(schema.render(), nl=False)
         return
     try:
-        text = _compiled(paths, target, app, url)
+        text = _compiled(specs_of(paths), target, import_=import_, app=app, url=url)
     except TargetError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
     click.echo(text, nl=False)
 
 
-def _compiled(paths: tuple[str, ...], target: str, app: str, url: str) -> str:
+def _compiled(specs: tuple[str, ...], target: str, *, import_: bool, app: str, url: str) -> str:
     if target == "engine":
-        return engine.render(compile(specs_of(paths), target="engine"))
-    return inngest.render(compile(specs_of(paths), target="inngest"), app=app, url=url)
+        return engine.render(compile(specs, import_=import_, target="engine"))
+    return inngest.render(compile(specs, import_=import_, target="inngest"), app=app, url=url)

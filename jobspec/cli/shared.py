@@ -7,6 +7,9 @@ import click
 from jobspec.settings import FoundSettings, find_settings
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+IMPORT = click.option(
+    "--import", "import_", is_flag=True, help="Import handlers and models, which runs your code."
+)
 
 
 def specs_of(paths: tuple[str, ...], settings: FoundSettings | None = None) -> tuple[str, ...]:

@@ -195,3 +195,12 @@ def test_the_schema_of_spec_files_is_printed_without_any(run):
 def test_other_targets_need_specs(run):
     result = run("compile")
     assert (result.exit_code, "there is nothing to read" in result.stderr) == (2, True)
+
+
+def test_a_check_and_a_compilation_import_what_is_named_where_they_are_told_to(run):
+    text = GOOD.replace("    idempotency:", "    handler: no_such_app.jobs:send\n    idempotency:")
+    for command in ("check", "compile"):
+        assert run(command, "-", input=text).exit_code == 0
+        result = run(command, "-", "--import", input=text)
+        assert result.exit_code == 1
+        assert "error[JS317]" in result.output

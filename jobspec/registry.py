@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, Unpack
 
 from jobspec.compile import compile  # noqa: A004  the word for what it does
-from jobspec.spec import Declarations, Job, JobOptions, suggestion
-from jobspec.spec.fields import required_fields
-from jobspec.spec.wording import listed
+from jobspec.spec import Declarations, Job, JobOptions
+from jobspec.spec.arguments import require_fields, required
 
 Handler = TypeVar("Handler", bound=Callable[..., object])
 
@@ -42,7 +41,7 @@ class Registry(Declarations):
         that is in the registry already. Raises `TypeError` for an option that does not exist or
         is missing, and for a handler that can't be called.
         """
-        _require_options(options.keys())
+        require_fields("a job", options, tuple(JobOptions.__annotations__), required(Job))
         job = Job(**options, declared_at=_place_of_caller())
         self._check(job)
 
@@ -59,18 +58,6 @@ class Registry(Declarations):
 
     def _check(self, job: Job) -> None:
         compile([*(known for known in self if known.id == job.id), job])
-
-
-def _require_options(given: Collection[str]) -> None:
-    """Raise `TypeError` for an option that no job has, or that every job must have."""
-    known = tuple(JobOptions.__annotations__)
-    for name in given:
-        if name not in known:
-            advice = suggestion(name, known) or f"there are {listed(known, 'and')}"
-            raise TypeError(f"`{name}` is not an option of a job: {advice}")
-    missing = tuple(name for name in known if name in required_fields(Job) - set(given))
-    if missing:
-        raise TypeError(f"a job needs {listed(missing, 'and')}")
 
 
 def _place_of_caller() -> str:

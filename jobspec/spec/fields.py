@@ -7,14 +7,14 @@ that one run finds every problem of a file.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from jobspec.diagnostics import RULES, Diagnostic, Related
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.source import Span
-from jobspec.spec.models import file_names
+from jobspec.spec.arguments import required
+from jobspec.spec.models import file_name, file_names
 from jobspec.spec.wording import (
     addition,
     advice,
@@ -289,5 +289,4 @@ def first_of(node: Node) -> Node:
 @cache
 def required_fields(model: type) -> frozenset[str]:
     """Return the fields that a mapping must have, by the names that files use."""
-    optional = {one.name for one in fields(model) if one.default is not MISSING}
-    return frozenset(name for name, field in file_names(model).items() if field not in optional)
+    return frozenset(map(file_name, required(model)))

@@ -16,6 +16,8 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
+from jobspec.spec.arguments import by_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -26,6 +28,7 @@ Condition = str
 """A CEL expression over `event` (and `async`, the cancelling event)."""
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
     """Starts a job: on an `event`, where `if_` does not say no, or by a `cron` schedule."""
@@ -37,6 +40,7 @@ class Trigger:
     missed: Literal["skip", "once", "all"] | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
     """Events whose key is the same text make one run, for good or for a `window`."""
@@ -45,6 +49,7 @@ class Idempotency:
     window: Literal["forever", "while-active"] | Duration | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debounce:
     """A burst of events with the same key makes one run, `period` after the last of them."""
@@ -54,6 +59,7 @@ class Debounce:
     timeout: Duration | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
     """At most `limit` runs a `period`; further events are dropped."""
@@ -63,6 +69,7 @@ class RateLimit:
     key: str | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
     """At most `limit` starts a `period`, and `burst` more at once; further runs wait."""
@@ -73,6 +80,7 @@ class Throttle:
     key: str | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
     """At most `limit` runs executing at once."""
@@ -82,6 +90,7 @@ class Concurrency:
     scope: Literal["fn", "env", "account"] | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priority:
     """`run` is a CEL expression for the seconds by which a run goes ahead of others."""
@@ -89,6 +98,7 @@ class Priority:
     run: Condition
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEvents:
     """Up to `max_size` events, or those that arrive within `timeout`, make one run."""
@@ -99,6 +109,7 @@ class BatchEvents:
     if_: Condition | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Singleton:
     """One run at a time; a second one is skipped, or cancels the first."""
@@ -107,6 +118,7 @@ class Singleton:
     key: str | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
     """An event that cancels the runs picked by `if_`, or by the equal path `match`."""
@@ -117,6 +129,7 @@ class Cancellation:
     timeout: Duration | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
     """How long a run may wait for its `start`, and last until its `finish`.
@@ -129,6 +142,7 @@ class Timeouts:
     attempt: Duration | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRetry:
     """How errors of one class are retried; `error` is the class, or its `module:name`."""
@@ -141,6 +155,7 @@ class ErrorRetry:
     jitter: float | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """How long a failed run waits for its next attempt.
@@ -158,6 +173,7 @@ class Retry:
     on: Sequence[ErrorRetry | Mapping[str, Any]] | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """The spec of one job. `handler` is what runs it: a function, or its `module:name`.
@@ -210,6 +226,7 @@ class JobOptions(TypedDict, total=False):
     on_missing: Literal["skip", "reject"] | None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What is known of an event. `schema` says what its data holds.
@@ -221,6 +238,7 @@ class Event:
     schema: Mapping[str, Any] | str | None = None
 
 
+@by_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
     """A spec file: `events` by name, and `jobs`."""

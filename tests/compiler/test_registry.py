@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from datetime import date, timedelta
 from pathlib import Path
@@ -122,15 +123,15 @@ def test_a_job_that_no_decorator_declared_is_named_by_its_id():
         ("debonce", "did you mean `debounce`?"),
         ("rateLimit", "did you mean `rate_limit`?"),
         ("cancel", "did you mean `cancel_on`?"),
-        ("handler", "there are `id`, `triggers`"),
-        ("declared_at", "there are `id`, `triggers`"),
-        ("zzz", "there are `id`, `triggers`"),
+        ("handler", "it has `id`, `triggers`"),
+        ("declared_at", "it has `id`, `triggers`"),
+        ("zzz", "it has `id`, `triggers`"),
     ],
 )
 def test_an_option_that_does_not_exist_is_a_type_error_with_advice(option, advice):
     with pytest.raises(TypeError) as caught:
         Registry().job(id="a", triggers=["a"], **{option: {}})
-    assert str(caught.value).startswith(f"`{option}` is not an option of a job: {advice}")
+    assert str(caught.value).startswith(f"`{option}` is not a field of a job: {advice}")
 
 
 def test_an_option_that_is_missing_is_a_type_error_that_names_it():
@@ -138,6 +139,28 @@ def test_an_option_that_is_missing_is_a_type_error_that_names_it():
         Registry().job(id="a")
     with pytest.raises(TypeError, match=r"^a job needs `id` and `triggers`$"):
         Registry().job()
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: spec.Debounce(perod="2m"), "`perod` is not a field of `Debounce`: did you mean"),
+        (lambda: spec.Trigger(if_="x", evnt="a"), "`evnt` is not a field of `Trigger`: did you"),
+        (lambda: spec.BatchEvents(maxSize=5), "`maxSize` is not a field of `BatchEvents`: did you"),
+        (lambda: spec.Singleton(zzz=1), "`zzz` is not a field of `Singleton`: it has `mode` and"),
+        (lambda: spec.Debounce(key="event.data.a"), "`Debounce` needs `period`"),
+        (lambda: spec.Job(id="a"), "`Job` needs `triggers`"),
+        (lambda: spec.Debounce("2m"), "the fields of `Debounce` are given by their names"),
+    ],
+)
+def test_an_argument_of_a_class_of_specs_that_does_not_fit_is_told_with_help(declare, message):
+    with pytest.raises(TypeError) as caught:
+        declare()
+    assert str(caught.value).startswith(message)
+
+
+def test_the_classes_of_specs_show_their_fields():
+    assert list(inspect.signature(spec.Singleton).parameters) == ["mode", "key"]
 
 
 def test_a_value_that_no_spec_can_hold_is_a_type_error():

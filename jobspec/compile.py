@@ -51,7 +51,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What was found in some specs: the jobs, the names of what was read, and what is wrong."""
+    """What was found in some specs: the jobs, the files that were read, and what is wrong."""
 
     jobs: CompiledJobs
     files: tuple[str, ...]
@@ -162,7 +162,7 @@ def examine(
     left = without_ignored(tuple(dict.fromkeys(findings)), sources, unsought=unsought)
     compiled = CompiledJobs(tuple({one.job.id: one.job for one in jobs}.values()))
     wanted = in_order(filter(found.settings.wants, left))
-    return Examined(compiled, tuple(source.name for source in sources), wanted)
+    return Examined(compiled, tuple(dict.fromkeys(source.file for source in sources)), wanted)
 
 
 def _several(specs: object) -> Iterable[object]:
@@ -208,7 +208,10 @@ def _texts(specs: Iterable[object], findings: Findings) -> Iterator[_Text]:
 def _declared(job: Job) -> _Text:
     handler = job.handler if callable(job.handler) else None
     where = f"{job.declared_at} job" if job.declared_at else "job"
-    return _Text(Source(f'{where} "{job.id}"', written(job), is_made=True), handler)
+    file, _, line = (job.declared_at or "").rpartition(":")
+    place = (file, int(line)) if line.isdecimal() else None
+    source = Source(f'{where} "{job.id}"', written(job), is_made=True, declared_at=place)
+    return _Text(source, handler)
 
 
 def _is_content(spec: str) -> bool:

@@ -86,14 +86,19 @@ class CompileError(ValueError):
 
 
 def one_line(found: Diagnostic) -> str:
-    """Return `file:line:column: severity[code]: message`, as editors and logs like it.
-
-    A text that was made of a declaration has no lines that anybody could look up.
-    """
-    line, column = found.source.position(found.span.start)
-    name = printable(found.source.name)
-    place = name if found.source.is_made else f"{name}:{line}:{column}"
+    """Return `file:line:column: severity[code]: message`, as editors and logs like it."""
+    place = place_of(found.source, found.span)
     return f"{place}: {found.severity.value}[{found.code}]: {found.message}"
+
+
+def place_of(source: Source, span: Span) -> str:
+    """Return `file:line:column`, or of a text that was made of a declaration its name alone.
+
+    Such a text has no lines that anybody could look up.
+    """
+    name = printable(source.name)
+    line, column = source.position(span.start)
+    return name if source.is_made else f"{name}:{line}:{column}"
 
 
 def told(findings: Iterable[Diagnostic]) -> str:

@@ -30,16 +30,38 @@ class Position(NamedTuple):
     column: int
 
 
+class Place(NamedTuple):
+    """A range where a person can look it up: a file, and in it two positions, without the end."""
+
+    file: str
+    start: Position
+    end: Position
+
+
 @dataclass(frozen=True)
 class Source:
     """A named text. `name` is how the person who reads a message knows it, such as a path.
 
-    `is_made` where nobody wrote the text: it was made of a declaration, whose place is in `name`.
+    `is_made` where nobody wrote the text: it was made of a declaration in Python. Where that
+    stands, its file and line, is `declared_at` if it is known, and also in `name`.
     """
 
     name: str
     text: str = field(repr=False)
     is_made: bool = field(default=False, repr=False)
+    declared_at: tuple[str, int] | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> str:
+        """The file to look in, as far as there is one; else the name."""
+        return self.name if self.declared_at is None else self.declared_at[0]
+
+    def place(self, span: Span) -> Place:
+        """Return where a range can be looked up: of a declaration, the line that it begins on."""
+        if self.declared_at is not None:
+            line = Position(self.declared_at[1], 1)
+            return Place(self.file, line, line)
+        return Place(self.file, self.position(span.start), self.position(span.end))
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from jobspec.diagnostics import Diagnostic, Severity, printable
+from jobspec.diagnostics import Diagnostic, Severity, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,9 +78,8 @@ def _excerpt(
     source: Source, marks: tuple[_Mark, ...], gutter: int, arrow: str, colour: str, paint: Paint
 ) -> Iterator[str]:
     """Yield the place, the marked lines, and the marks under them."""
-    line, column = source.position(marks[0].span.start)
     frame, reset, margin = paint.frame, paint.reset, " " * gutter
-    yield f"{margin}{frame}{arrow}{reset} {printable(source.name)}:{line}:{column}"
+    yield f"{margin}{frame}{arrow}{reset} {place_of(source, marks[0].span)}"
     if not source.text:
         return
     yield f"{margin} {frame}|{reset}"

@@ -19,10 +19,9 @@ def render(findings: Sequence[Diagnostic], files: Sequence[str]) -> str:  # noqa
 
 
 def _finding(found: Diagnostic) -> str:
-    start = found.source.position(found.span.start)
-    end = found.source.position(found.span.end)
+    file, start, end = found.source.place(found.span)
     properties = {
-        "file": found.source.name,
+        "file": file,
         "line": start.line,
         "endLine": end.line,
         "col": start.column,

@@ -34,9 +34,9 @@ def _finding(found: Diagnostic) -> dict[str, object]:
 
 
 def _place(source: Source, span: Span) -> dict[str, object]:
-    start, end = source.position(span.start), source.position(span.end)
+    file, start, end = source.place(span)
     return {
-        "file": source.name,
+        "file": file,
         "start": {"line": start.line, "column": start.column},
         "end": {"line": end.line, "column": end.column},
     }

@@ -16,7 +16,7 @@ def render(findings: Sequence[Diagnostic], files: Sequence[str]) -> str:
     """Return one test suite with its cases grouped by file. Warnings are failures here, too."""
     by_file: dict[str, list[Diagnostic]] = defaultdict(list)
     for found in findings:
-        by_file[found.source.name].append(found)
+        by_file[found.source.file].append(found)
     names = dict.fromkeys([*files, *by_file])
     cases = [case for name in names for case in _cases(name, by_file[name])]
     counts = {"tests": str(len(cases)), "failures": str(len(findings)), "errors": "0"}
@@ -37,9 +37,9 @@ def _cases(name: str, findings: Sequence[Diagnostic]) -> list[ET.Element]:
 
 
 def _failed(found: Diagnostic) -> ET.Element:
-    line, column = found.source.position(found.span.start)
+    file, (line, column), _ = found.source.place(found.span)
     title = f"{found.code} {found.name} at {line}:{column}"
-    attributes = {"classname": _legal(found.source.name), "name": title}
+    attributes = {"classname": _legal(file), "name": title}
     case = ET.Element("testcase", attributes)
     kind = {"type": found.severity.value, "message": _legal(found.message)}
     failure = ET.SubElement(case, "failure", kind)

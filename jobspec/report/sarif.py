@@ -57,7 +57,7 @@ def _result(found: Diagnostic, rule_index: int) -> dict[str, object]:
 
 
 def _location(source: Source, span: Span) -> dict[str, object]:
-    start, end = source.position(span.start), source.position(span.end)
+    file, start, end = source.place(span)
     region = {
         "startLine": start.line,
         "startColumn": start.column,
@@ -65,7 +65,7 @@ def _location(source: Source, span: Span) -> dict[str, object]:
         "endColumn": end.column,
     }
     return {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(source.name)}, "region": region},
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": region},
     }
 
 

@@ -88,6 +88,8 @@ def test_a_module_that_can_not_be_read_is_a_finding(spec, message):
 def test_a_wrong_declaration_in_a_module_is_shown_where_it_is_wrong():
     (found,) = check("shop_app.broken")
     assert (found.code, found.source.name) == ("JS107", 'shop_app/broken.py:6 job "email.send"')
+    (file, line, _) = found.source.place(found.span)
+    assert (file, line) == ("shop_app/broken.py", (6, 1))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,15 @@ FIRST = Source("jobs/a.yaml", "jobs:\n  - id: one\n    retries: '4'\n")
 SECOND = Source(
     "jobs/b, c.yaml", "jobs:\r\n  - id: one\r\n    name: 日本\tx\r\n" + "\n" * 8 + "end: 1\n"
 )
+DECLARED = Source(
+    'app/jobs.py:12 job "mail"',
+    'jobs:\n- id: "mail"\n  retries: "4"\n',
+    is_made=True,
+    declared_at=("app/jobs.py", 12),
+)
 FINDINGS = in_order(
     [
+        at(DECLARED, '"4"', "JS303", related=(Related("and this", DECLARED, Span(12, 18)),)),
         at(SECOND, "end", "JS301", help="100% sure:\nremove it"),
         at(SECOND, "one", "JS309", related=(Related("first used here", FIRST, Span(14, 17)),)),
         at(FIRST, "'4'", "JS303", help="write `4`"),
@@ -50,7 +57,7 @@ FINDINGS = in_order(
         ),
     ]
 )
-FILES = ["jobs/a.yaml", "jobs/b, c.yaml", "clean.yaml", "empty.yaml"]
+FILES = ["app/jobs.py", "jobs/a.yaml", "jobs/b, c.yaml", "clean.yaml", "empty.yaml"]
 
 
 @pytest.mark.parametrize("name", report.FORMATS)

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random
 
 from jobspec_engine.errors import EditedMigrationError, MigrationError
 
@@ -29,7 +32,18 @@ if TYPE_CHECKING:
 DEFAULT_SCHEMA = "jobspec"
 SHIPPED = importlib.resources.files("jobspec_engine") / "migrations"
 NAME_LIMIT = 58  # bytes: Postgres has 63 for the name of a channel, `<schema>.wake`
+
+# For how many milliseconds a migration waits for a table: whoever comes after it waits as long.
+_LOCK_PATIENCE = 2_000
+
+# How often it is tried then, and the mean of the seconds in between.
+_TRIES, _PAUSE = 20, 1.0
+
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+
+
+class _GaveWayError(MigrationError):
+    """A migration let those pass who wait behind it for a table."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,10 @@ def migrate(
     and one that is killed leaves nothing half done. On a connection that is inside a transaction
     all of it becomes part of that transaction.
 
+    Senders and workers may be at work. What they do waits until a migration is committed; while
+    that waits for them, they would wait behind it, so it gives way after two seconds and tries
+    again.
+
     Args:
         database: where: a conninfo or `postgresql://` string, or a connection.
         schema: the schema to make or to bring up to date.
@@ -80,7 +98,7 @@ def migrate(
 
     Raises:
         MigrationError: an applied migration was changed, the schema is newer than this code, its
-            name is not usable, or a migration failed.
+            name is not usable, a migration failed, or somebody held a table for a minute.
         psycopg.Error: the database can not be reached.
 
     """
@@ -88,7 +106,8 @@ def migrate(
     migrations = read_migrations(folder)
     applied: list[Applied] = []
     with connected(database) as connection:
-        while step := _apply_next(connection, schema, migrations):
+        giving_way = _giving_way(connection)
+        while step := giving_way(_apply_next, connection, schema, migrations):
             applied.append(step)
     return tuple(applied)
 
@@ -164,15 +183,35 @@ def connected(
     return nullcontext(database)
 
 
+def _giving_way(connection: psycopg.Connection[Any]) -> Retrying:
+    """Return what tries a migration again that gave way; not in the transaction of the caller."""
+    if not _is_ours(connection):
+        return Retrying(stop=stop_after_attempt(1), reraise=True)
+    return Retrying(
+        retry=retry_if_exception_type(_GaveWayError),
+        stop=stop_after_attempt(_TRIES),
+        wait=wait_random(max=2 * _PAUSE),
+        reraise=True,
+    )
+
+
+def _is_ours(connection: psycopg.Connection[Any]) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
 def _apply_next(
     connection: psycopg.Connection[Any], schema: str, migrations: Sequence[Migration]
 ) -> Applied | None:
+    ours = _is_ours(connection)
     with connection.transaction():
         # Held to the end of the transaction, a killed process's too: others wait and then find
         # the migration applied.
         connection.execute("select pg_catalog.pg_advisory_xact_lock(%s)", [_lock_key(schema)])
         _bootstrap(connection, schema)
         steps = _pending(connection, schema, migrations)
+        if ours:
+            set_patience = "select pg_catalog.set_config('lock_timeout', %s, true)"
+            connection.execute(set_patience, [str(_LOCK_PATIENCE)])
         return _apply(connection, schema, steps[0]) if steps else None
 
 
@@ -244,6 +283,11 @@ def _apply(connection: psycopg.Connection[Any], schema: str, migration: Migratio
         row = cursor.execute(render(insert, schema), values).fetchone()
     try:
         connection.execute(render(migration.text, schema))
+    except psycopg.errors.LockNotAvailable as error:
+        raise _GaveWayError(
+            f"migration {migration} was not applied: a transaction holds the tables of schema"
+            f" `{schema}` and does not end; `jobspec doctor` names those that are open for long"
+        ) from error
     except psycopg.Error as error:
         raise MigrationError(f"migration {migration} failed: {error}") from error
     if row is None:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec_engine.errors import WorkerError
+from jobspec_engine.statements import MOST_CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -81,7 +82,7 @@ class Slots:
         """
         self._groups.rotate(-1)
         for group in tuple(self._groups):
-            yield Room(group, max(min(self._room(), self._room_of(group)), 0))
+            yield Room(group, max(min(self._room(), self._room_of(group), MOST_CLAIMED), 0))
 
     def take(self, run: Claimed, held: Held) -> bool:
         """Take a claimed run in. True: start it now; false: it waits for a slot."""

@@ -25,6 +25,7 @@ from jobspec_engine.pools import migrated
 from jobspec_engine.recorder import Recorder
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.slots import Room, Slots
+from jobspec_engine.statements import MOST_CLAIMED
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
 from jobspec_engine.telemetry import traced
@@ -183,6 +184,8 @@ class Worker:
             got = await self._claim_some(room) if room.runs else 0
             sated += room.job_ids if got < room.runs else ()
             claimed += got
+            if got == MOST_CLAIMED:
+                self._nudge.set()  # there may be room for more than one claim takes
         self._sated = tuple(sated)
         return claimed
 

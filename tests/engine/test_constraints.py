@@ -75,6 +75,7 @@ BREAKS = {
         "update job_queue set attempt = max_attempts + 1",
         "update job_queue set max_attempts = 0",
     ],
+    "job_queue_attempt_left": ["update job_queue set attempt = max_attempts"],
     "job_queue_cancel_holds": ["update job_queue set cancel_requested_at = now()"],
     "job_queue_replayed": ["update job_queue set replayed_as = 2"],
     "job_queue_passes": ["update job_queue set passes = -1"],

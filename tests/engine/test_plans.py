@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from enginekit import SQL, claim
 from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
+from jobspec_engine.statements import fetch
 
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
 LEASE = timedelta(seconds=30)
@@ -20,7 +22,7 @@ LEASE = timedelta(seconds=30)
 FEW, OF_A_ROW = 80, 60
 
 
-def insert(connection, first, how_many, run_at, state="pending"):
+def insert(connection, first, how_many, run_at, state="pending", job_id="job"):
     connection.execute(
         "with event as ("
         "  insert into jobspec.job_event"
@@ -31,7 +33,7 @@ def insert(connection, first, how_many, run_at, state="pending"):
         " insert into jobspec.job_queue"
         " (job_id, event_id, event_ts, enqueued_at, run_at, max_attempts, priority, state,"
         "  finished_at, first_claimed_at)"
-        " select 'job', id, 0, now(), now() + %(run_at)s::interval, 5,"
+        " select %(job_id)s::text, id, 0, now(), now() + %(run_at)s::interval, 5,"
         "  id::int %% %(priorities)s::int, %(state)s::text,"
         "  case when %(state)s::text = 'completed' then now() end,"
         "  case when %(state)s::text = 'completed' then now() end"
@@ -41,6 +43,7 @@ def insert(connection, first, how_many, run_at, state="pending"):
             "last": first + how_many - 1,
             "run_at": run_at,
             "state": state,
+            "job_id": job_id,
             "priorities": PRIORITIES,
         },
     )
@@ -67,6 +70,21 @@ def pages(connection, call):
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
 
+def pages_as_kept(connection, call):
+    """Execute a statement as a prepared one, and return how many pages it looked at."""
+    names = list(call.params)
+    numbered = call.query
+    for number, name in enumerate(names, start=1):
+        numbered = numbered.replace(f"%({name})s".encode(), f"${number}".encode())
+    values = ", ".join("%s" for _ in names).encode()
+    connection.execute(b"prepare kept as " + numbered)
+    query = b"explain (analyze, buffers, format json) execute kept (" + values + b")"
+    with psycopg.ClientCursor(connection) as cursor:
+        plan = cursor.execute(query, list(call.params.values())).fetchone()[0][0]["Plan"]
+    connection.execute("deallocate kept")
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+
+
 def test_asking_for_what_is_due_reads_nothing_of_what_is_due_later(full):
     for call in (
         SQL.claim(("job",), 100, LEASE, uuid4(), "test"),
@@ -81,6 +99,46 @@ def test_a_claim_reads_what_it_takes_and_no_more_of_what_is_due(full):
     for limit in (1, 100):
         call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
         assert pages(full, call) < FEW + OF_A_ROW * limit
+
+
+def test_a_claim_reads_nothing_of_jobs_that_its_worker_does_not_have_or_that_are_paused(full):
+    insert(full, 1 + FINISHED + LATER, 20_000, timedelta(hours=-1), job_id="other")
+    insert(full, 1 + FINISHED + LATER + 20_000, 20_000, timedelta(hours=-1), job_id="paused")
+    full.execute("insert into jobspec.job_pause values ('paused', now())")
+    full.execute("vacuum analyze")
+    for call in (
+        SQL.claim(("job", "paused"), 100, LEASE, uuid4(), "test"),
+        SQL.next_due(("job", "paused")),
+    ):
+        assert pages(full, call) < FEW, call.query.decode()
+
+
+def test_a_job_without_runs_costs_a_claim_one_probe(full):
+    make_ready(full, 100)
+    job_ids = ("job", *(f"empty {n}" for n in range(500)))
+    for call in (SQL.claim(job_ids, 100, LEASE, uuid4(), "test"), SQL.next_due(job_ids)):
+        assert pages(full, call) < FEW + OF_A_ROW * 100 + 500 * 4, call.query.decode()
+
+
+def test_the_plan_that_a_server_keeps_of_a_claim_reads_no_more(full):
+    """It is made without a look at the parameters."""
+    make_ready(full, 5_000)
+    full.execute("set plan_cache_mode = force_generic_plan")
+    for limit in (1, 1_000):
+        call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
+        assert pages_as_kept(full, call) < FEW + OF_A_ROW * limit
+
+
+def test_finding_the_runs_of_a_key_reads_those_of_that_key(full):
+    full.execute(
+        "update jobspec.job_queue set debounce_digest = sha256(event_id::bytea),"
+        " debounce_key = event_id, debounce_mode = 'replace'"
+    )
+    full.execute("vacuum analyze")
+    digest = full.execute("select sha256('30000')").fetchone()[0]
+    call = SQL.runs_with_key("job", None, digest)
+    assert len(fetch(full, call)) == 1
+    assert pages(full, call) < FEW
 
 
 @pytest.mark.parametrize("how_many", [1, 100])

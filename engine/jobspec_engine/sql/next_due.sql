@@ -1,19 +1,28 @@
 -- Seconds until the next pending run of these jobs is due; null when there is none. Those of paused jobs
--- don't count. Goes from one priority to the next, as a claim does.
-with recursive priority as (
-    (select min(priority) as value from {schema}.job_queue where state = 'pending')
+-- don't count. Probes the first run of each job at each priority, which a claim calls a lane.
+with recursive lane as (
+    select
+        id as job_id,
+        (select min(priority) from {schema}.job_queue where state = 'pending' and job_id = job.id) as priority
+    from unnest(%(job_ids)s::text[]) as job (id)
+    where id not in (select job_id from {schema}.job_pause)
     union all
-    select (select min(priority) from {schema}.job_queue where state = 'pending' and priority > last.value)
-    from priority as last
-    where last.value is not null
+    select
+        job_id,
+        (
+            select min(priority)
+            from {schema}.job_queue
+            where state = 'pending' and job_id = lane.job_id and priority > lane.priority
+        )
+    from lane
+    where priority is not null
 )
-select extract(epoch from min(run_at) - {schema}.now())::float8
-from priority
+select extract(epoch from min(soonest.run_at) - {schema}.now())::float8
+from lane
 cross join lateral (
     select run_at
     from {schema}.job_queue
-    where state = 'pending' and priority = priority.value and job_id = any(%(job_ids)s)
-        and job_id not in (select job_id from {schema}.job_pause)
+    where state = 'pending' and job_id = lane.job_id and priority = lane.priority
     order by run_at
     limit 1
 ) as soonest

@@ -1,0 +1,90 @@
+"""The order in which runs of several jobs and priorities are claimed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import count, takewhile
+
+import psycopg
+import pytest
+
+from enginekit import claim
+
+RUNS = 300
+
+
+def fill(connection, seed, jobs, priorities, dense=1):
+    """Make runs that are due; return the lane of each by id, in the order they should be claimed.
+
+    The first job has `dense` times as many as each other one.
+    """
+    draw = random.Random(seed)
+    lanes = [(f"job{n}", p) for n in range(jobs) for p in range(priorities)]
+    weights = [dense if job == "job0" else 1 for job, _ in lanes]
+    chosen = [(*draw.choices(lanes, weights)[0], draw.randrange(RUNS)) for _ in range(RUNS)]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "with event as ("
+            "  insert into jobspec.job_event (id, name, data, ts, received_at)"
+            "  values (gen_random_uuid(), 'event', '{}', 0, now()) returning id)"
+            " insert into jobspec.job_queue"
+            " (job_id, event_id, event_ts, enqueued_at, priority, run_at, max_attempts)"
+            " select %s, id, 0, now(), %s, now() - interval '1 hour' + %s * interval '1 s', 1"
+            " from event",
+            chosen,
+        )
+    connection.execute("analyze")
+    rows = connection.execute(
+        "select id, job_id, priority from jobspec.job_queue order by priority, run_at, id"
+    )
+    return {run_id: (job_id, priority) for run_id, job_id, priority in rows}
+
+
+def batches(connection, lanes, limit):
+    """Claim until nothing is due; return the ids of each claim, in the order of its rows."""
+    job_ids = sorted({job_id for job_id, _ in lanes.values()})
+    claims = ([run.run_id for run in claim(connection, *job_ids, limit=limit)] for _ in count())
+    return list(takewhile(bool, claims))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "priorities", "limit"), [(1, 1, 50), (2, 1, 50), (1, 2, 50), (6, 3, 8), (40, 1, 30)]
+)
+def test_runs_are_claimed_by_priority_and_the_longest_due_first(
+    connection, jobs, priorities, limit
+):
+    lanes = fill(connection, 1, jobs, priorities)
+    claimed = batches(connection, lanes, limit)
+    assert [len(one) for one in claimed[:-1]] == [limit] * (len(claimed) - 1)
+    due = dict(
+        connection.execute("select id, (priority, run_at)::text from jobspec.job_queue").fetchall()
+    )
+    assert [due[one] for batch in claimed for one in batch] == [due[one] for one in lanes]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_is_overtaken_by_another_job_at_most_once(connection, seed):
+    lanes = fill(connection, seed, 6, 2, dense=20)
+    limit = 40
+    place = {run_id: n for n, run_id in enumerate(lanes)}
+    claimed = batches(connection, lanes, limit)
+    assert sum(map(len, claimed)) == RUNS
+    taken = []
+    for batch in claimed:
+        for run_id in batch:
+            later = [one for one in taken if place[one] > place[run_id]]
+            assert {lanes[one][1] for one in later} <= {lanes[run_id][1]}, "by a lower priority"
+            assert max(Counter(lanes[one] for one in later).values(), default=0) <= limit
+        taken += batch
+
+
+def test_a_claim_goes_on_behind_what_others_hold(connection, dsn):
+    lanes = fill(connection, 1, 2, 1)
+    first = list(lanes)[:100]
+    with connection.transaction():
+        connection.execute("select from jobspec.job_queue where id = any(%s) for update", [first])
+        with psycopg.connect(dsn, autocommit=True) as other:
+            got = [run.run_id for run in claim(other, "job0", "job1", limit=50)]
+    assert len(got) == 50
+    assert not set(got) & set(first)

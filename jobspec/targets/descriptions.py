@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jobspec.spec import models
 
-_KEY = "A key: `event.data.<path>` and quoted texts, joined by `+`. "
-_CONDITION = "A CEL expression over `event` that says yes or no. "
+KEY = "A key: `event.data.<path>` and quoted texts, joined by `+`. "
+CONDITION = "A CEL expression over `event` that says yes or no. "
 
 DESCRIPTIONS: dict[type, dict[str, str]] = {
     models.File: {
@@ -42,7 +42,7 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
     },
     models.Trigger: {
         "event": "The name of an event. Every one that is sent starts the job.",
-        "if": f"{_CONDITION}Events for which it says no start nothing.",
+        "if": f"{CONDITION}Events for which it says no start nothing.",
         "cron": "A schedule of five fields, such as `TZ=Europe/Rome 0 4 * * *`.",
         "jitter": "How late a tick may be, at random, up to five minutes.",
         "missed": (
@@ -51,31 +51,31 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
         ),
     },
     models.Idempotency: {
-        "key": f"{_KEY}Events with the same text make one run.",
+        "key": f"{KEY}Events with the same text make one run.",
         "window": (
             "How long a key counts: `forever`, `while-active` (until its run has ended), or a time"
-            " from the first event, such as `24h`. Without it, forever."
+            " from the first event, such as `24h`, of `1s` or more. Without it, forever."
         ),
     },
     models.Debounce: {
         "period": "How long after each event the run is put off, `1s` to `7d`.",
-        "key": f"{_KEY}Events with the same text are one burst. Without it, all of them.",
+        "key": f"{KEY}Events with the same text are one burst. Without it, all of them.",
         "timeout": "The longest that a burst is put off after its first event.",
     },
     models.RateLimit: {
         "limit": "How many runs a period may have.",
         "period": "The length of the period, at most a day.",
-        "key": f"{_KEY}Each text has a limit of its own.",
+        "key": f"{KEY}Each text has a limit of its own.",
     },
     models.Throttle: {
         "limit": "How many runs may start in a period.",
         "period": "The length of the period.",
         "burst": "How many more may start at once. Without it, 1.",
-        "key": f"{_KEY}Each text has a limit of its own.",
+        "key": f"{KEY}Each text has a limit of its own.",
     },
     models.Concurrency: {
         "limit": "How many runs may execute at once.",
-        "key": f"{_KEY}Each text has a limit of its own.",
+        "key": f"{KEY}Each text has a limit of its own.",
         "scope": "What counts together: this job (`fn`), the environment, or the account.",
     },
     models.Priority: {
@@ -84,12 +84,12 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
     models.BatchEvents: {
         "maxSize": "How many events make a full batch, 2 or more.",
         "timeout": "How long events are gathered: `1s` or more, in hours, minutes and seconds.",
-        "key": f"{_KEY}Events with the same text are gathered together.",
-        "if": f"{_CONDITION}Events for which it says no run alone.",
+        "key": f"{KEY}Events with the same text are gathered together.",
+        "if": f"{CONDITION}Events for which it says no run alone.",
     },
     models.Singleton: {
         "mode": "What a second run does: `skip` itself, or `cancel` the first.",
-        "key": f"{_KEY}One run at a time for each text.",
+        "key": f"{KEY}One run at a time for each text.",
     },
     models.Cancellation: {
         "event": "The name of the event that cancels.",
@@ -107,8 +107,8 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
     },
     models.Retry: {
         "policy": "`reference` (its table, 15 s to 2 h), `exponential`, or `fixed`.",
-        "delay": "The wait after the first attempt, or after each one.",
-        "max": "The longest wait of an exponential policy.",
+        "delay": "The wait after the first attempt, or after each one, at most `7d`.",
+        "max": "The longest wait of an exponential policy, at most `7d`.",
         "factor": "How many times as long each wait is as the one before, 1 to 100.",
         "jitter": "The part of a wait that is random, 0 to 1.",
         "on": "Other policies for classes of errors. The first that fits counts.",
@@ -116,8 +116,8 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
     models.ErrorRetry: {
         "error": "A class of errors as `module:name`, such as `builtins:ValueError`.",
         "policy": "As in `retry`, or `never`: such an error ends the run at once.",
-        "delay": "The wait after the first attempt, or after each one.",
-        "max": "The longest wait of an exponential policy.",
+        "delay": "The wait after the first attempt, or after each one, at most `7d`.",
+        "max": "The longest wait of an exponential policy, at most `7d`.",
         "factor": "How many times as long each wait is as the one before, 1 to 100.",
         "jitter": "The part of a wait that is random, 0 to 1.",
     },

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 from jobspec_engine.datadir import DataDir, closed_to, make_data_dir, server_account, unusable
 from jobspec_engine.errors import EmbeddedPostgresError
-from jobspec_engine.postmaster import Server
+from jobspec_engine.postmaster import Postmaster, Server
 
 if TYPE_CHECKING:
     import pwd
@@ -41,6 +41,24 @@ def default_data_dir() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "jobspec"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "jobspec"
+
+
+def running_dsn() -> str | None:
+    """Return the address of the bundled Postgres while one is running, None otherwise.
+
+    Nothing is started, and the server may be stopped by its last user at any time. Raises
+    `EmbeddedPostgresError` for a data directory that the caller can't look into.
+    """
+    cluster = DataDir(_absolute(default_data_dir())).cluster
+    try:
+        running = Postmaster.running(cluster)
+    except OSError as error:
+        raise unusable(cluster, error) from error
+    return running.address if running and running.ready else None
+
+
+def _absolute(folder: Path) -> Path:
+    return folder.expanduser().absolute()
 
 
 class EmbeddedPostgres:
@@ -67,7 +85,7 @@ class EmbeddedPostgres:
         bin_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         folder = default_data_dir() if data_dir is None else Path(data_dir)
-        self.data_dir = folder.expanduser().absolute()
+        self.data_dir = _absolute(folder)
         self._settings = dict(settings or {})
         self._bin_dir = None if bin_dir is None else Path(bin_dir).absolute()
         self._use: AbstractContextManager[str] | None = None

@@ -54,8 +54,7 @@ class Server:
             running = self._running()
         if running is None:
             raise self._failed("the bundled Postgres ended right after its start")
-        socket_dir = quote(str(running.socket_dir), safe="")
-        return f"postgresql://{SUPERUSER}@{socket_dir}:{PORT}/{SUPERUSER}"
+        return running.address
 
     def stop(self) -> None:
         """Stop the server: open transactions are rolled back, the data is written out."""
@@ -69,8 +68,7 @@ class Server:
                 short.rmdir()
 
     def _running(self) -> Postmaster | None:
-        postmaster = Postmaster.read(self.data_dir.cluster)
-        return postmaster if postmaster and postmaster.serves(self.data_dir.cluster) else None
+        return Postmaster.running(self.data_dir.cluster)
 
     def _initialise(self, settings: Mapping[str, str]) -> None:
         """Make the database unless there is one: beside its place first, as this may be killed."""
@@ -182,6 +180,18 @@ class Postmaster:
         if len(lines) < 5:  # the fifth names the socket's folder
             return None
         return cls(int(lines[0]), Path(lines[4]), ready=lines[-1].strip() == "ready")
+
+    @classmethod
+    def running(cls, cluster: Path) -> Postmaster | None:
+        """Return the server of a cluster that is alive, if one is."""
+        found = cls.read(cluster)
+        return found if found and found.serves(cluster) else None
+
+    @property
+    def address(self) -> str:
+        """The `postgresql://` address of the server."""
+        socket_dir = quote(str(self.socket_dir), safe="")
+        return f"postgresql://{SUPERUSER}@{socket_dir}:{PORT}/{SUPERUSER}"
 
     @classmethod
     def forget_impostor(cls, cluster: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobspec_engine.cli import commands as core
-from jobspec_engine.cli import failing, operating
+from jobspec_engine.cli import dsn, failing, operating
 
-commands = (*core.commands, *failing.commands, *operating.commands)
+commands = (*core.commands, *dsn.commands, *failing.commands, *operating.commands)
 
 __all__ = ["commands"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+_JSON = ("data", "event_data", "result")  # columns that are read as texts, to keep what was sent
 _UNLIMITED = 100_000  # columns; rich takes anything but a terminal for one of 80
 
 
@@ -25,6 +26,14 @@ def cell(value: object) -> str:
 def to_json(value: object) -> str:
     """Return a value as JSON for programs: times as ISO 8601, with their zone."""
     return json.dumps(value, indent=2, default=_iso)
+
+
+def with_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row, what is kept as the text of JSON as the value that it is."""
+    return {
+        name: json.loads(value) if name in _JSON and isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def _iso(value: object) -> str:

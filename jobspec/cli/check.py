@@ -22,7 +22,12 @@ FOR_PEOPLE = ("full", "concise")
 @click.command("check")
 @PATHS
 @click.option(
-    "--format", "format_", type=click.Choice(report.FORMATS), default="full", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(report.FORMATS),
+    default="full",
+    show_default=True,
+    help="For people, programs, or a service that shows findings beside the code.",
 )
 @click.option(
     "--select", multiple=True, metavar="CODES", help="Of JS2 and JS4 show only these: JS4,JS203."

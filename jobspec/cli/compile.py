@@ -24,10 +24,24 @@ from jobspec.targets import TargetError, engine, inngest, schema
     ),
 )
 @IMPORT
-@click.option("--app", default=inngest.APP, show_default=True, help="The id of the app (inngest).")
-@click.option("--url", default=inngest.URL, show_default=True, help="Where it is served (inngest).")
+@click.option(
+    "--app",
+    metavar="ID",
+    default=inngest.APP,
+    show_default=True,
+    help="The id of the app (inngest).",
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    default=inngest.URL,
+    show_default=True,
+    help="Where it is served (inngest).",
+)
 def command(paths: tuple[str, ...], target: str, import_: bool, app: str, url: str) -> None:  # noqa: FBT001  click's way
     """Compile specs and print them as JSON.
+
+    PATHS are those that jobspec check takes.
 
     Exits with 1 if anything is wrong, or if the target can't honour an option.
     """

@@ -28,11 +28,19 @@ Event = dict[str, Any]
 @click.command("key")
 @click.argument("template", metavar="[EXPR]", required=False)
 @click.option(
-    "--event", "event_text", required=True, help="An event: a JSON file, JSON itself, or - (stdin)."
+    "--event",
+    "event_text",
+    metavar="EVENT",
+    required=True,
+    help="An event: a JSON file, JSON itself, or - (stdin).",
 )
 @click.option("--jobs", "paths", multiple=True, metavar="PATH", help="Specs that hold --job.")
-@click.option("--job", "job_id", help="Explain the keys of this job instead of EXPR.")
-@click.option("--option", help="Of that job only the key of this option, such as debounce.")
+@click.option("--job", "job_id", metavar="ID", help="Explain the keys of this job instead of EXPR.")
+@click.option(
+    "--option",
+    metavar="NAME",
+    help="Of that job only the key of this option, such as debounce.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with nothing cut.")
 def command(
     template: str | None,

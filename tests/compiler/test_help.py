@@ -32,6 +32,17 @@ def test_the_help_of_a_command_shows_no_marks_of_its_markup(command):
     assert "\b" not in text
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_command_says_what_it_is_for_and_what_it_takes(command):
+    options = [
+        one
+        for one in main.get_command(click.Context(main), command).params
+        if isinstance(one, click.Option)
+    ]
+    assert [one.name for one in options if not one.help] == []
+    assert [one.name for one in options if one.type is click.STRING and not one.metavar] == []
+
+
 @pytest.mark.parametrize("command", ["diff", "key"])
 def test_examples_are_printed_as_lines(command):
     lines = [line.strip() for line in shown(command).splitlines()]

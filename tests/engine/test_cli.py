@@ -239,6 +239,14 @@ def test_runs_are_filtered_by_job_and_state_and_limited(run):
     assert job_ids("--job", "email.send", "--state", "pending") == []
 
 
+def test_what_a_run_returned_is_a_value_in_json(run):
+    send_email(run)
+    run("worker", "jobs.yaml", "--until-idle")
+    (told,) = json.loads(run("runs", "--json").stdout)
+    whole = json.loads(run("run", str(told["run_id"]), "--json").stdout)
+    assert told["result"] == whole["result"] == "sent to ada@example.com"
+
+
 def test_why_a_run_failed_is_shown_as_it_was_said(run, folder):
     text = JOBS.replace("idempotency: event.data.key", "retries: 0")
     (folder / "jobs.yaml").write_text(text, encoding="utf-8")

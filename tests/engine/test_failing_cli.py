@@ -109,7 +109,7 @@ def test_a_run_without_a_history_is_shown_too(run, send):
 
 def test_a_run_that_does_not_exist_is_a_failure(run):
     result = run("run", "404")
-    said = "Error: there is no run 404; if it has ended it may have been pruned\n"
+    said = "Error: run 404: there is no such run; if it has ended it may have been pruned\n"
     assert (result.exit_code, result.stderr) == (1, said)
 
 
@@ -213,7 +213,18 @@ def test_a_run_that_nobody_knows_makes_the_exit_code_one(run, send):
     number = send()
     result = run("cancel", number, "404")
     assert result.exit_code == 1
-    assert rows(result) == [[number, "cancelled"], ["404", "unknown"]]
+    first, second = rows(result)
+    assert (first, second[:2]) == ([number, "cancelled"], ["404", "unknown"])
+    assert "there is no such run; if it has ended it may have been pruned" in result.stdout
+
+
+def test_what_an_outcome_does_not_say_by_itself_is_told(run, send):
+    waiting = send()
+    assert "it did not end without success" in run("replay", waiting, "--jobs", "jobs.yaml").stdout
+    unknown = run("replay", "404", "--jobs", "jobs.yaml").stdout
+    assert "there is no such run, or these specs lack its job" in unknown
+    run("cancel", waiting)
+    assert "it had ended before" in run("cancel", waiting).stdout
 
 
 @pytest.mark.parametrize(

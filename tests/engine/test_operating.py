@@ -294,6 +294,16 @@ def test_pausing_a_job_that_nobody_knows_says_so(dsn, connection, run):
     assert count(connection, "job_pause") == 1
 
 
+def test_resuming_a_job_that_nobody_knows_says_so(dsn, run):
+    send(dsn, job())
+    refused = run("resume", "jobb")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "Error: no worker and no run knows a job `jobb`: nothing was resumed;"
+        " `jobspec stats` tells which jobs are paused\n"
+    )
+
+
 def test_a_job_of_a_spec_is_paused_before_it_ever_ran(connection, run, tmp_path):
     spec = tmp_path / "jobs.yaml"
     spec.write_text("jobs: [{id: new.job, triggers: [{event: e}]}]", encoding="utf-8")

@@ -20,13 +20,21 @@ import psycopg
 
 import jobspec
 from jobspec_engine.cli.logs import log_to_stderr
-from jobspec_engine.cli.options import Limit, database, database_options, server, server_option
+from jobspec_engine.cli.options import (
+    Limit,
+    as_json,
+    database,
+    database_options,
+    limit_option,
+    server,
+    server_option,
+)
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from jobspec_engine.retention import Retention
 from jobspec_engine.statements import Statements, fetch
-from jobspec_engine.tables import cell, show, to_json
+from jobspec_engine.tables import cell, show, to_json, with_values
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ def migrate_command(dsn: str | None, schema: str) -> None:
 
 @click.command("drift")
 @database_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json
 def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
     """Name what differs in the live schema.
 
@@ -115,7 +123,13 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
     show_default=True,
     help="Seconds that running runs have to end when the worker is stopped.",
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Log lines for people, or one JSON object a line.",
+)
 @click.option(
     "--retention", is_flag=True, help="Prune every ten minutes, as `jobspec prune` does by default."
 )
@@ -187,10 +201,15 @@ def _give_back(worker: Worker) -> None:
     metavar="PATH",
     help="The specs whose jobs the event may start; repeatable.",
 )
-@click.option("--id", "event_id", help="The event's id: the same id starts nothing again.")
+@click.option(
+    "--id",
+    "event_id",
+    metavar="ID",
+    help="The event's id: the same id starts nothing again.",
+)
 @click.option("--ts", type=int, help="When it happened, in milliseconds since 1970.")
 @database_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json
 def send_command(
     name: str,
     data: str,
@@ -251,10 +270,10 @@ def _sent_row(job: Dispatched) -> tuple[str, ...]:
 
 @click.command("runs")
 @database_options
-@click.option("--job", "job_id", help="Only this job's runs.")
+@click.option("--job", "job_id", metavar="ID", help="Only this job's runs.")
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@limit_option(20)
+@as_json
 def runs_command(
     dsn: str | None,
     schema: str,
@@ -294,7 +313,7 @@ def _last_error(row: RunRow) -> str | None:
 
 
 def _plain_run(row: RunRow) -> dict[str, Any]:
-    plain = row._asdict()
+    plain = with_values(row._asdict())
     del plain["last_failure"]
     return {**plain, "last_error": _last_error(row)}
 

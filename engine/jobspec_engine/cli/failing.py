@@ -14,23 +14,27 @@ import psycopg
 
 import jobspec
 from jobspec_engine.cancel import cancel, cancel_by_key
-from jobspec_engine.cli.options import database, database_options
+from jobspec_engine.cli.options import as_json, database, database_options, limit_option
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
 from jobspec_engine.statements import Statements, drive, fetch
-from jobspec_engine.tables import cell, show, to_json
+from jobspec_engine.tables import cell, show, to_json, with_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jobspec_engine.replay import Replayed
     from jobspec_engine.rows import DeadLetterRow, WholeRun
 
+_WHY = {
+    "requested": "it is running: its worker ends it",
+    "ended": "it had ended before",
+    "duplicate": "it was replayed before",
+    "not-dead": "it did not end without success",
+}
+_UNKNOWN = "there is no such run; if it has ended it may have been pruned"
 _FINE = ("enqueued", "duplicate", "cancelled", "requested", "ended")
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _run_ids = click.argument("run_ids", nargs=-1, type=int, metavar="[RUN]...")
 
 
@@ -50,7 +54,7 @@ _since = click.option("--since", type=Since(), help="Only those that died since 
 @click.command("run")
 @click.argument("run_id", type=int, metavar="RUN")
 @database_options
-@_as_json
+@as_json
 def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
     """Show a run and its history.
 
@@ -59,17 +63,15 @@ def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> Non
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         found = fetch(connection, Statements(schema).run(run_id))
     if not found:
-        raise click.ClickException(
-            f"there is no run {run_id}; if it has ended it may have been pruned"
-        )
+        raise click.ClickException(f"run {run_id}: {_UNKNOWN}")
     if as_json:
-        click.echo(to_json(_plain(found[0])))
+        click.echo(to_json(with_values(found[0]._asdict())))
     else:
         _show_run(found[0])
 
 
 def _show_run(run: WholeRun) -> None:
-    for name, value in _plain(run).items():
+    for name, value in with_values(run._asdict()).items():
         if name != "history" and value is not None:
             text = cell(value) if isinstance(value, datetime | str) else json.dumps(value)
             click.echo(f"{name:<20} {text}")
@@ -89,8 +91,8 @@ def _entry_row(entry: dict[str, Any]) -> tuple[str, ...]:
 @_job
 @_reason
 @_since
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@_as_json
+@limit_option(50)
+@as_json
 def dead_letters_command(
     dsn: str | None,
     schema: str,
@@ -108,7 +110,7 @@ def dead_letters_command(
         call = Statements(schema).dead_letters(_which(job_id, reason, since), limit)
         rows = fetch(connection, call)
     if as_json:
-        click.echo(to_json([_plain(row) for row in rows]))
+        click.echo(to_json([with_values(row._asdict()) for row in rows]))
     elif rows:
         headings = ("run", "job", "died", "attempts", "reason", "replayed as", "message")
         show(headings, map(_dead_row, rows))
@@ -127,7 +129,7 @@ def _dead_row(row: DeadLetterRow) -> tuple[str, ...]:
 @click.option("--idempotency-key", metavar="KEY", help="Cancel the run of this idempotency key.")
 @click.option("--job-key", metavar="KEY", help="Cancel the runs of this job or debounce key.")
 @database_options
-@_as_json
+@as_json
 def cancel_command(
     run_ids: tuple[int, ...],
     job_id: str | None,
@@ -156,7 +158,8 @@ def cancel_command(
     if as_json:
         click.echo(to_json([one._asdict() for one in told]))
     elif told:
-        show(("run", "outcome"), ((str(one.run_id), one.outcome) for one in told))
+        rows = ((str(one.run_id), one.outcome, _why(one.outcome, _UNKNOWN)) for one in told)
+        show(("run", "outcome", "why"), rows)
     else:
         click.echo("no runs go by this key")
     sys.exit(0 if told and all(one.outcome in _FINE for one in told) else 1)
@@ -179,7 +182,7 @@ def cancel_command(
 @click.option("--rate", type=Rate(), help="How many become due in a time, such as `10/s`.")
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed, and send nothing.")
 @database_options
-@_as_json
+@as_json
 def replay_command(
     run_ids: tuple[int, ...],
     paths: tuple[str, ...],
@@ -244,18 +247,13 @@ def _show_replayed(replayed: list[Replayed]) -> None:
 
 
 def _replayed_row(one: Replayed) -> tuple[str, ...]:
-    return tuple(map(cell, (one.run_id, one.outcome, one.replayed_as, one.run_at, one.reason)))
+    why = one.reason or _why(one.outcome, "there is no such run, or these specs lack its job")
+    return tuple(map(cell, (one.run_id, one.outcome, one.replayed_as, one.run_at, why)))
 
 
-def _plain(row: DeadLetterRow | WholeRun) -> dict[str, Any]:
-    """Return a row with the data of its event, and its result, as values."""
-    return dict(_fields(row))
-
-
-def _fields(row: DeadLetterRow | WholeRun) -> Iterator[tuple[str, Any]]:
-    for name, value in row._asdict().items():
-        is_json = isinstance(value, str) and name in ("event_data", "result")
-        yield name, json.loads(value) if is_json else value
+def _why(outcome: str, unknown: str) -> str:
+    """Return what an outcome says, where it does not say it by itself."""
+    return unknown if outcome == "unknown" else _WHY.get(outcome, "")
 
 
 commands = (cancel_command, dead_letters_command, replay_command, run_command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -13,33 +12,33 @@ import click
 import psycopg
 
 import jobspec
-from jobspec_engine.cli.options import database, database_options, server
+from jobspec_engine.cli.options import as_json, database, database_options, limit_option, server
 from jobspec_engine.cli.times import Age, Since
 from jobspec_engine.doctor import examine
 from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.statements import drive, fetch
 from jobspec_engine.stats import prometheus
-from jobspec_engine.tables import cell, show, to_json
+from jobspec_engine.tables import cell, show, to_json, with_values
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
     from jobspec_engine.operation_statements import EventRow
     from jobspec_engine.upkeep_statements import KnownJob
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _job = click.argument("job_id", metavar="JOB")
+_NOBODY = "no worker and no run knows a"
 
 
 @click.command("events")
 @database_options
-@click.option("--name", help="Only events of this name.")
+@click.option("--name", metavar="NAME", help="Only events of this name.")
 @click.option("--since", type=Since(), help="Only those received since then, or `2h` ago.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
-@_as_json
+@limit_option(20)
+@as_json
 def events_command(
     dsn: str | None,
     schema: str,
@@ -56,16 +55,12 @@ def events_command(
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, OperationStatements(schema).events(name, since, limit))
     if as_json:
-        click.echo(to_json([_plain(row) for row in rows]))
+        click.echo(to_json([with_values(row._asdict()) for row in rows]))
     elif rows:
         headings = ("event", "name", "received", "job", "outcome", "run", "state")
         show(headings, (cells for row in rows for cells in _event_rows(row)))
     else:
         click.echo("no events")
-
-
-def _plain(row: EventRow) -> dict[str, object]:
-    return {**row._asdict(), "data": json.loads(row.data)}
 
 
 def _event_rows(row: EventRow) -> Iterator[tuple[str, ...]]:
@@ -101,7 +96,7 @@ def stats_command(dsn: str | None, schema: str) -> None:
     help="How many rows one transaction looks at.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
-@_as_json
+@as_json
 def prune_command(
     dsn: str | None,
     schema: str,
@@ -125,7 +120,7 @@ def prune_command(
         with trial:
             pruned = asdict(drive(connection, prune(retention, UpkeepStatements(schema))))
     if as_json:
-        click.echo(json.dumps(pruned))
+        click.echo(to_json(pruned))
     else:
         for what, deleted in pruned.items():
             done = "would be deleted" if dry_run else "deleted"
@@ -134,7 +129,7 @@ def prune_command(
 
 @click.command("doctor")
 @database_options
-@_as_json
+@as_json
 def doctor_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
     """Find what is wrong with the database.
 
@@ -177,10 +172,14 @@ def pause_command(job_id: str, paths: tuple[str, ...], dsn: str | None, schema: 
 def _require_known(job_id: str, known: KnownJob, specified: tuple[str, ...]) -> None:
     if known.is_known and not specified:
         return
-    where = "these specs have no" if specified else "no worker and no run knows a"
-    near = get_close_matches(job_id, specified or known.of_workers, n=1)
-    advice = f"did you mean `{near[0]}`?" if near else "name specs that have it by --jobs"
-    raise click.ClickException(f"{where} job `{job_id}`: nothing was paused; {advice}")
+    where = "these specs have no" if specified else _NOBODY
+    near = _near(job_id, specified or known.of_workers) or "name specs that have it by --jobs"
+    raise click.ClickException(f"{where} job `{job_id}`: nothing was paused; {near}")
+
+
+def _near(job_id: str, known: Sequence[str]) -> str | None:
+    near = get_close_matches(job_id, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else None
 
 
 @click.command("resume")
@@ -195,6 +194,10 @@ def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
         resumed = fetch(connection, statements.resume(job_id))
         fetch(connection, statements.wake())
+        known = None if resumed else fetch(connection, statements.knows_job(job_id))[0]
+    if known is not None and not known.is_known:
+        near = _near(job_id, known.of_workers) or "`jobspec stats` tells which jobs are paused"
+        raise click.ClickException(f"{_NOBODY} job `{job_id}`: nothing was resumed; {near}")
     click.echo(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")
 
 

@@ -88,6 +88,20 @@ _schema = click.option(
 )
 
 
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def limit_option(default: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option of how many rows a command lists."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=default,
+        show_default=True,
+        help="List at most so many.",
+    )
+
+
 def server_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `--dsn` to a command, and turn what the engine raises into messages."""
     return _dsn(_guarded(command))

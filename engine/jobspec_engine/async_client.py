@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
-
-import psycopg
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
 from jobspec_engine.arguments import require_compiled
-from jobspec_engine.batch import (
-    CHUNK,
-    Prepared,
-    due_now,
-    exchange,
-    exchange_chunks,
-    needs_own,
-    prepare,
-)
+from jobspec_engine.batch import exchange, prepare, takes_two_statements
+from jobspec_engine.bulk import Bulk
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
-from jobspec_engine.database import again_after_deadlock
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.pools import CONNECT_TIMEOUT, AsyncPool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
-from jobspec_engine.statements import Statements, drive_async, fetch_async
+from jobspec_engine.statements import Statements, only
 from jobspec_engine.target import require_supported
+from jobspec_engine.waker import AsyncWaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +26,9 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
     from jobspec import CompiledJobs
+    from jobspec_engine.batch import Prepared
     from jobspec_engine.replay import DeadLetters, ReplayOptions
+    from jobspec_engine.statements import Steps
 
 
 class AsyncClient:
@@ -62,8 +55,8 @@ class AsyncClient:
         self._jobs = jobs
         self._statements = Statements(schema)
         self._pool = AsyncPool(dsn, schema, max_connections, connect_timeout)
-        self._single = Coalescer(self._send_own, after=self._wake)
-        self._due = False
+        self._single = Coalescer(self._send)
+        self._wake = AsyncWaker(lambda: self._pool.drive(self._wake_up))
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -84,6 +77,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Finish the sends on their way and close the client's connections."""
         await self._single.join()
+        await self._wake.join()
         await self._pool.close()
 
     async def send(
@@ -96,26 +90,20 @@ class AsyncClient:
         connection: AsyncConnection[Any] | None = None,
     ) -> Sent:
         """Send one event; it is committed when this returns. As `Client.send`."""
-        prepared = prepare(Event(name, data, id, ts), self._jobs)
+        event = Event(name, data, id, ts)
         if connection is None:
-            return await self._single(prepared)
-        async with self._pool.using(connection) as used:
-            return (await self._send(used, [prepared]))[0]
+            return await self._single(prepare(event, self._jobs))
+        return (await self.send_many([event], connection=connection))[0]
 
     async def send_many(
         self, events: Iterable[Event], *, connection: AsyncConnection[Any] | None = None
     ) -> list[Sent]:
         """Send events as one: all are kept, or none. As `Client.send_many`."""
-        given = list(events)
-        if len(given) > CHUNK:
-            return await self._send_chunks(given, connection)
-        batch = [prepare(event, self._jobs) for event in given]
-        if connection is not None:
-            async with self._pool.using(connection) as used:
-                return await self._send(used, batch)
-        sent = await self._send_own(batch)
-        await self._wake()
-        return sent
+        bulk = Bulk(list(events), self._jobs, self._statements)
+        told = await self._pool.drive(bulk.send, connection, whole=bulk.whole, harmless=True)
+        if told.wakes:
+            await self._wake_for(connection)
+        return told.sent
 
     async def add_job(
         self,
@@ -129,21 +117,17 @@ class AsyncClient:
         call = add_job(
             self._statements, self._jobs, job_id, payload, options, wake=connection is not None
         )
-        if connection is not None:
-            async with self._pool.using(connection) as used:
-                return added(job_id, await fetch_async(used, call))
-        async with self._pool.using() as own:
-            told = added(job_id, await fetch_async(own, call))
-        self._due = True
-        await self._wake()
-        return told
+        rows = await self._pool.drive(lambda _: only(call), connection)
+        if connection is None:
+            self._wake()
+        return added(job_id, rows)
 
     async def cancel(
         self, run_id: int, *, connection: AsyncConnection[Any] | None = None
     ) -> Cancelled:
         """Ask a run to end. As `Client.cancel`."""
-        async with self._pool.using(connection) as used:
-            return (await drive_async(used, cancel(self._statements, [run_id])))[0]
+        told = await self._pool.drive(lambda _: cancel(self._statements, [run_id]), connection)
+        return told[0]
 
     async def cancel_by_key(
         self,
@@ -154,20 +138,21 @@ class AsyncClient:
         connection: AsyncConnection[Any] | None = None,
     ) -> list[Cancelled]:
         """Ask the runs of a job to end that go by a key. As `Client.cancel_by_key`."""
-        steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
-        async with self._pool.using(connection) as used:
-            return await drive_async(used, steps)
+        key = (idempotency_key, job_key)
+        return await self._pool.drive(
+            lambda _: cancel_by_key(self._statements, job_id, *key), connection
+        )
 
     async def pause(self, job_id: str) -> bool:
         """Pause a job on all workers. As `Client.pause`."""
-        async with self._pool.using() as own:
-            return bool(await fetch_async(own, self._statements.pause(job_id)))
+        call = self._statements.pause(job_id)
+        return bool(await self._pool.drive(lambda _: only(call)))
 
     async def resume(self, job_id: str) -> bool:
         """Let a paused job go on. As `Client.resume`."""
-        async with self._pool.using() as own:
-            resumed = bool(await fetch_async(own, self._statements.resume(job_id)))
-            await fetch_async(own, self._statements.wake())
+        call = self._statements.resume(job_id)
+        resumed = bool(await self._pool.drive(lambda _: only(call)))
+        self._wake()
         return resumed
 
     async def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
@@ -181,56 +166,28 @@ class AsyncClient:
         """Send runs again, those given or those of dead letters. As `Client.replay_many`."""
         replay = Replay(self._jobs, self._statements, options)
         replayed: list[Replayed] = []
-        async with self._pool.using() as own:
-            for run_ids in await drive_async(own, replay.runs(which)):
-                async with own.transaction():
-                    replayed += await drive_async(own, replay.send(run_ids))
-        self._due = True
-        await self._wake()
+        for run_ids in await self._pool.drive(lambda _: replay.runs(which)):
+            replayed += await self._pool.drive(partial(replay.send, run_ids), whole=True)
+        self._wake()
         return replayed
 
-    async def _send_own(self, batch: Sequence[Prepared]) -> list[Sent]:
-        async with self._pool.using() as own:
-            sent = await self._send(own, batch, wake=False)
-        self._due = self._due or due_now(sent)
-        return sent
+    async def _send(self, batch: Sequence[Prepared]) -> list[Sent]:
+        """Send events of concurrent senders, all or none."""
+        told = await self._pool.drive(
+            lambda tries: exchange(batch, self._statements, again=tries > 1),
+            whole=takes_two_statements(batch),
+            harmless=True,
+        )
+        if told.wakes:
+            self._wake()
+        return told.sent
 
-    async def _wake(self) -> None:
-        """Wake sleeping workers, once for all that was committed since the last time."""
-        if not self._due:
-            return
-        self._due = False
-        with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
-            async with self._pool.using() as own:
-                await fetch_async(own, self._statements.wake())
+    async def _wake_for(self, connection: AsyncConnection[Any] | None) -> None:
+        """Wake workers; for what is in a transaction of the caller's, when that commits."""
+        if connection is None:
+            self._wake()
+        else:
+            await self._pool.drive(self._wake_up, connection)
 
-    async def _send_chunks(
-        self, events: Sequence[Event], connection: AsyncConnection[Any] | None
-    ) -> list[Sent]:
-        @again_after_deadlock(unless=connection is not None)
-        async def send_all() -> list[Sent]:
-            async with self._pool.using(connection) as used:
-                if not used.autocommit:
-                    await used.execute("select")  # as in client.py
-                async with used.transaction():
-                    return await drive_async(
-                        used, exchange_chunks(events, self._jobs, self._statements)
-                    )
-
-        sent = await send_all()
-        if connection is not None and due_now(sent):
-            await fetch_async(connection, self._statements.wake())
-        elif connection is None:
-            self._due = self._due or due_now(sent)
-            await self._wake()
-        return sent
-
-    async def _send(
-        self, connection: AsyncConnection[Any], batch: Sequence[Prepared], *, wake: bool = True
-    ) -> list[Sent]:
-        together = connection.transaction() if needs_own(connection, batch) else nullcontext()
-        async with together:
-            sent = await drive_async(connection, exchange(batch, self._statements))
-        if wake and due_now(sent):
-            await fetch_async(connection, self._statements.wake())
-        return sent
+    def _wake_up(self, _: int) -> Steps[list[None]]:
+        return only(self._statements.wake())

@@ -6,102 +6,137 @@ clients drive the same one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec_engine.dispatch import Dispatch, dispatch, note_of
+from jobspec_engine.dispatch import Dispatch, dispatch, has_key, note_of
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
+from jobspec_engine.rows import SentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from psycopg import BaseConnection
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from jobspec import CompiledJobs
-    from jobspec_engine.rows import KnownRow, SentRow
+    from jobspec_engine.events import Outcome
+    from jobspec_engine.rows import KnownRow, SentPlainRow
     from jobspec_engine.statements import Statements, Steps
 
-# Events a statement. More of them take more memory, and no less time.
-CHUNK = 5_000
+_NO_NOTES: Mapping[str, str] = {}
+
+# Of what became of events, those of which a run waits.
+_WAITS = frozenset({"enqueued", "coalesced"})
 
 
 class Prepared(NamedTuple):
     """An event that was checked, and its rows for the jobs it triggers.
 
     `notes` say of jobs by id what became of their keys that is no fault, and may surprise.
+    `named`: its sender chose its id, which others may have sent before.
     """
 
     event: Encoded
     dispatches: tuple[Dispatch, ...]
-    notes: Mapping[str, str]
+    notes: Mapping[str, str] = _NO_NOTES
+    named: bool = True
 
 
-def prepare(event: Event, jobs: CompiledJobs) -> Prepared:
-    """Check an event and resolve its keys. Raises `EventError`; nothing is written yet."""
-    encoded = encode_event(event)
+class Exchanged(NamedTuple):
+    """What became of events, and whether workers may sleep that have reason to wake."""
+
+    sent: list[Sent]
+    wakes: bool
+
+
+def prepare(event: Event, jobs: CompiledJobs, event_id: str | None = None) -> Prepared:
+    """Check an event and resolve its keys. Raises `EventError`; nothing is written yet.
+
+    `event_id` is for one whose sender chose none.
+    """
+    encoded = encode_event(event, event_id)
     triggered = jobs.for_event(event.name)
-    rows = tuple(dispatch(encoded, event.data, job) for job in triggered)
+    rows = tuple([dispatch(encoded, event.data, job) for job in triggered])
     notes = {
         job.id: note
         for job, row in zip(triggered, rows, strict=True)
-        if (note := note_of(row, event.data, job)) is not None
+        if job.idempotency is not None and (note := note_of(row, event.data, job)) is not None
     }
-    return Prepared(encoded, rows, notes)
+    return Prepared(encoded, rows, notes or _NO_NOTES, event.id is not None)
 
 
-def needs_own(connection: BaseConnection[Any], batch: Iterable[Prepared]) -> bool:
-    """Tell whether to open a transaction, for two statements that must hold together.
+def takes_two_statements(batch: Iterable[Prepared]) -> bool:
+    """Tell whether the exchange may take two statements that must hold together."""
+    return any(
+        row.idempotency_digest is not None and row.debounce_digest is not None
+        for prepared in batch
+        for row in prepared.dispatches
+    )
 
-    Without autocommit there is one, the caller's to end.
+
+def exchange(
+    batch: Sequence[Prepared], statements: Statements, *, again: bool = False
+) -> Steps[Exchanged]:
+    """Send events: yields statements, takes their rows, returns what became of each event.
+
+    `again`: whether they were committed before is not known. Then one whose id is of our making is
+    told of as it was the first time.
     """
-    rows = (row for prepared in batch for row in prepared.dispatches)
-    return connection.autocommit and any(map(_has_both_keys, rows))
-
-
-def exchange(batch: Sequence[Prepared], statements: Statements) -> Steps[list[Sent]]:
-    """Send events: yields statements, takes their rows, returns what became of each event."""
     first: dict[str, Prepared] = {}
     for prepared in batch:
         first.setdefault(prepared.event.id, prepared)
     dispatches = [row for prepared in first.values() for row in prepared.dispatches]
-    rows: list[SentRow] = yield statements.send([one.event for one in first.values()], dispatches)
+    rows = yield from _send([one.event for one in first.values()], dispatches, statements)
     moved = _moved(rows, dispatches)
     if moved:
         yield statements.point_idempotency(moved)
     answers = _by_event(rows, dispatches)
-    again = [one for one in batch if first[one.event.id] is not one or one.event.id not in answers]
-    runs: list[KnownRow] = []
-    if any(one.dispatches for one in again):
-        runs = yield statements.runs_of_events([one.event.id for one in again])
-    run_ids = {(run.event_id, run.job_id): run.run_id for run in runs}
-    known = {id(one): Sent(one.event.id, tuple(_duplicates(one, run_ids))) for one in again}
-    return [
-        known.get(id(one)) or Sent(one.event.id, tuple(_told(one, answers[one.event.id])))
-        for one in batch
+    repeated = [
+        one for one in batch if one.event.id not in answers or first[one.event.id] is not one
     ]
+    known: dict[int, Sent] = {}
+    if repeated:
+        known = yield from _known(repeated, statements, again=again)
+    sent = [known.get(id(one)) or _told(one, answers[one.event.id]) for one in batch]
+    return Exchanged(sent, any(row.outcome == "enqueued" and row.watched for row in rows))
 
 
-def exchange_chunks(
-    events: Sequence[Event], jobs: CompiledJobs, statements: Statements
-) -> Steps[list[Sent]]:
-    """Send many events, `CHUNK` of them a statement: only those are in memory in all their forms.
-
-    The caller holds the statements together by a transaction. Raises `EventError`, perhaps when
-    some statements were executed.
-    """
-    sent: list[Sent] = []
-    for start in range(0, len(events), CHUNK):
-        batch = [prepare(event, jobs) for event in events[start : start + CHUNK]]
-        sent += yield from exchange(batch, statements)
-    return sent
+def _known(
+    repeated: Sequence[Prepared], statements: Statements, *, again: bool
+) -> Steps[dict[int, Sent]]:
+    """Tell of events that were sent before, by the identity of each."""
+    found: dict[tuple[str, str], KnownRow] = {}
+    if any(one.dispatches for one in repeated):
+        rows: list[KnownRow] = yield statements.known_events([one.event.id for one in repeated])
+        found = {(row.event_id, row.job_id): row for row in rows}
+    return {id(one): _told_again(one, found, as_first=again and not one.named) for one in repeated}
 
 
-def due_now(sent: Iterable[Sent]) -> bool:
-    """Tell whether workers have reason to wake: a run was enqueued that need not wait."""
-    return any(job.outcome == "enqueued" for one in sent for job in one.jobs)
+def _told_again(
+    one: Prepared, found: Mapping[tuple[str, str], KnownRow], *, as_first: bool
+) -> Sent:
+    known = [(row, found.get((row.event_id, row.job_id))) for row in one.dispatches]
+    told = [
+        _dispatched(one, row, then.outcome, then.run_id, then.run_at)
+        if then is not None and as_first
+        else Dispatched(row.job_id, "duplicate", then and then.run_id)
+        for row, then in known
+    ]
+    return Sent(one.event.id, tuple(told))
 
 
-def _has_both_keys(row: Dispatch) -> bool:
-    return row.idempotency_digest is not None and row.debounce_digest is not None
+def _send(
+    events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements
+) -> Steps[list[SentRow]]:
+    """Send events by the smallest statement that does: a row for each dispatch that counted."""
+    if not any(map(has_key, dispatches)):
+        answer: list[SentPlainRow] = yield statements.send_plain(events, dispatches)
+        awaited, watched, run_at, positions, run_ids = answer[0]
+        if not awaited:
+            return [
+                SentRow(position, "enqueued", run_id, run_id, run_at, watched)
+                for position, run_id in zip(positions, run_ids, strict=True)
+            ]
+    rows: list[SentRow] = yield statements.send(events, dispatches)
+    return rows
 
 
 def _moved(rows: Iterable[SentRow], dispatches: Sequence[Dispatch]) -> list[tuple[str, bytes, int]]:
@@ -119,27 +154,21 @@ def _by_event(rows: Sequence[SentRow], dispatches: Sequence[Dispatch]) -> dict[s
     moved = {row.allotted_run_id: row.run_id for row in rows if row.outcome == "coalesced"}
     answers: dict[str, list[SentRow]] = {}
     for row in rows:
-        event_id = dispatches[row.position - 1].event_id
-        answers.setdefault(event_id, []).append(
-            row._replace(run_id=moved.get(row.run_id, row.run_id))
-        )
+        answer = row if not moved else row._replace(run_id=moved.get(row.run_id, row.run_id))
+        answers.setdefault(dispatches[row.position - 1].event_id, []).append(answer)
     return answers
 
 
-def _told(one: Prepared, rows: Iterable[SentRow]) -> Iterator[Dispatched]:
-    for dispatched, row in zip(one.dispatches, rows, strict=True):
-        waits = row.outcome in ("enqueued", "coalesced")
-        yield Dispatched(
-            dispatched.job_id,
-            row.outcome,
-            row.run_id,
-            run_at=row.run_at if waits else None,
-            reason=dispatched.key_error
-            if row.outcome == "dead-letter"
-            else one.notes.get(dispatched.job_id),
-        )
+def _told(one: Prepared, rows: Iterable[SentRow]) -> Sent:
+    told = [
+        _dispatched(one, dispatched, row.outcome, row.run_id, row.run_at)
+        for dispatched, row in zip(one.dispatches, rows, strict=True)
+    ]
+    return Sent(one.event.id, tuple(told))
 
 
-def _duplicates(one: Prepared, run_ids: Mapping[tuple[str, str], int]) -> Iterator[Dispatched]:
-    for row in one.dispatches:
-        yield Dispatched(row.job_id, "duplicate", run_ids.get((row.event_id, row.job_id)))
+def _dispatched(
+    one: Prepared, row: Dispatch, outcome: Outcome, run_id: int, run_at: datetime | None
+) -> Dispatched:
+    reason = row.key_error if outcome == "dead-letter" else one.notes.get(row.job_id)
+    return Dispatched(row.job_id, outcome, run_id, run_at if outcome in _WAITS else None, reason)

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
-
-import psycopg
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
 from jobspec_engine.arguments import require_compiled
-from jobspec_engine.batch import (
-    CHUNK,
-    Prepared,
-    due_now,
-    exchange,
-    exchange_chunks,
-    needs_own,
-    prepare,
-)
+from jobspec_engine.bulk import Bulk
 from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
-from jobspec_engine.database import again_after_deadlock
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.pools import CONNECT_TIMEOUT, Pool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
-from jobspec_engine.statements import Statements, drive, fetch
+from jobspec_engine.statements import Statements, only
 from jobspec_engine.target import require_supported
+from jobspec_engine.waker import Waker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
     from types import TracebackType
 
@@ -35,6 +25,7 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.replay import DeadLetters, ReplayOptions
+    from jobspec_engine.statements import Steps
 
 
 class Client:
@@ -67,6 +58,7 @@ class Client:
         self._jobs = jobs
         self._statements = Statements(schema)
         self._pool = Pool(dsn, schema, max_connections, connect_timeout)
+        self._wake = Waker(lambda: self._pool.drive(self._wake_up))
 
     def __enter__(self) -> Self:
         self.open()
@@ -89,6 +81,7 @@ class Client:
 
     def close(self) -> None:
         """Close the client's connections."""
+        self._wake.close()
         self._pool.close()
 
     def send(
@@ -113,21 +106,13 @@ class Client:
     ) -> list[Sent]:
         """Send events as one: all are kept, or none. Returns what became of each, in order.
 
-        However many there are: they go to the database some thousands at a time.
+        However many there are: they go to the database a thousand at a time.
         """
-        given = list(events)
-        if len(given) > CHUNK:
-            return self._send_chunks(given, connection)
-        batch = [prepare(event, self._jobs) for event in given]
-        if connection is not None:
-            with self._pool.using(connection) as used:
-                return self._send(used, batch)
-        with self._pool.using() as own:
-            sent = self._send(own, batch, wake=False)
-            if due_now(sent):
-                with suppress(psycopg.OperationalError):  # committed already; polling finds the run
-                    fetch(own, self._statements.wake())
-            return sent
+        bulk = Bulk(list(events), self._jobs, self._statements)
+        told = self._pool.drive(bulk.send, connection, whole=bulk.whole, harmless=True)
+        if told.wakes:
+            self._wake_for(connection)
+        return told.sent
 
     def add_job(
         self,
@@ -146,14 +131,10 @@ class Client:
         call = add_job(
             self._statements, self._jobs, job_id, payload, options, wake=connection is not None
         )
-        if connection is not None:
-            with self._pool.using(connection) as used:
-                return added(job_id, fetch(used, call))
-        with self._pool.using() as own:
-            told = added(job_id, fetch(own, call))
-            with suppress(psycopg.OperationalError):  # committed already; polling finds the run
-                fetch(own, self._statements.wake())
-            return told
+        rows = self._pool.drive(lambda _: only(call), connection)
+        if connection is None:
+            self._wake()
+        return added(job_id, rows)
 
     def cancel(self, run_id: int, *, connection: Connection[Any] | None = None) -> Cancelled:
         """Ask a run to end. One that waits has ended when this returns; `Cancelled` tells.
@@ -162,8 +143,7 @@ class Client:
         cancelled, what a sync one returns is not recorded. With a `connection` it is a part of the
         caller's transaction, as in `send`. Raises `psycopg.Error` when the database fails.
         """
-        with self._pool.using(connection) as used:
-            return drive(used, cancel(self._statements, [run_id]))[0]
+        return self._pool.drive(lambda _: cancel(self._statements, [run_id]), connection)[0]
 
     def cancel_by_key(
         self,
@@ -178,9 +158,8 @@ class Client:
         `idempotency_key` is the text that the option's key resolved to, `job_key` that of
         `debounce` or the one that was given to `add_job`. Raises `ValueError` unless one is given.
         """
-        steps = cancel_by_key(self._statements, job_id, idempotency_key, job_key)
-        with self._pool.using(connection) as used:
-            return drive(used, steps)
+        key = (idempotency_key, job_key)
+        return self._pool.drive(lambda _: cancel_by_key(self._statements, job_id, *key), connection)
 
     def pause(self, job_id: str) -> bool:
         """Pause a job on all workers; return False where it was paused already.
@@ -188,14 +167,14 @@ class Client:
         Runs of it that are running go on, and no further one is claimed. Events still enqueue runs;
         ticks of its schedules count as missed. Raises `psycopg.Error` when the database fails.
         """
-        with self._pool.using() as own:
-            return bool(fetch(own, self._statements.pause(job_id)))
+        call = self._statements.pause(job_id)
+        return bool(self._pool.drive(lambda _: only(call)))
 
     def resume(self, job_id: str) -> bool:
         """Let a paused job go on; return False where it was not paused."""
-        with self._pool.using() as own:
-            resumed = bool(fetch(own, self._statements.resume(job_id)))
-            fetch(own, self._statements.wake())
+        call = self._statements.resume(job_id)
+        resumed = bool(self._pool.drive(lambda _: only(call)))
+        self._wake()
         return resumed
 
     def replay(self, run_id: int, data: Mapping[str, object] | None = None) -> Replayed:
@@ -217,39 +196,17 @@ class Client:
         """
         replay = Replay(self._jobs, self._statements, options)
         replayed: list[Replayed] = []
-        with self._pool.using() as own:
-            for run_ids in drive(own, replay.runs(which)):
-                with own.transaction():
-                    replayed += drive(own, replay.send(run_ids))
-            with suppress(psycopg.OperationalError):  # committed already; polling finds the runs
-                fetch(own, self._statements.wake())
+        for run_ids in self._pool.drive(lambda _: replay.runs(which)):
+            replayed += self._pool.drive(partial(replay.send, run_ids), whole=True)
+        self._wake()
         return replayed
 
-    def _send_chunks(
-        self, events: Sequence[Event], connection: Connection[Any] | None
-    ) -> list[Sent]:
-        @again_after_deadlock(unless=connection is not None)
-        def send_all() -> list[Sent]:
-            with self._pool.using(connection) as used:
-                if not used.autocommit:
-                    used.execute("select")  # begins the caller's, if need be: ours is in it then
-                with used.transaction():
-                    return drive(used, exchange_chunks(events, self._jobs, self._statements))
+    def _wake_for(self, connection: Connection[Any] | None) -> None:
+        """Wake workers; for what is in a transaction of the caller's, when that commits."""
+        if connection is None:
+            self._wake()
+        else:
+            self._pool.drive(self._wake_up, connection)
 
-        sent = send_all()
-        if connection is not None and due_now(sent):
-            fetch(connection, self._statements.wake())
-        elif connection is None and due_now(sent):
-            with suppress(psycopg.OperationalError), self._pool.using() as own:
-                fetch(own, self._statements.wake())
-        return sent
-
-    def _send(
-        self, connection: Connection[Any], batch: Sequence[Prepared], *, wake: bool = True
-    ) -> list[Sent]:
-        together = connection.transaction() if needs_own(connection, batch) else nullcontext()
-        with together:
-            sent = drive(connection, exchange(batch, self._statements))
-        if wake and due_now(sent):
-            fetch(connection, self._statements.wake())
-        return sent
+    def _wake_up(self, _: int) -> Steps[list[None]]:
+        return only(self._statements.wake())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from psycopg import OperationalError
 from psycopg.conninfo import conninfo_to_dict
@@ -16,17 +17,18 @@ from psycopg.errors import (
     IdleInTransactionSessionTimeout,
     ProgramLimitExceeded,
     ReadOnlySqlTransaction,
+    SerializationFailure,
     StatementTooComplex,
     TooManyArguments,
     TooManyColumns,
 )
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
-from tenacity.wait import wait_random_exponential
+
+from jobspec_engine.errors import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from psycopg import AsyncConnection, BaseConnection, Connection
+    from psycopg import AsyncConnection, BaseConnection, Connection, Error
 
 # libpq's names and units: seconds, but milliseconds for tcp_user_timeout.
 _DEFAULTS: dict[str, str | int] = {
@@ -37,13 +39,18 @@ _DEFAULTS: dict[str, str | int] = {
     "tcp_user_timeout": 25_000,
 }
 
-Result = TypeVar("Result")
-
 # What a database raises that is away: for now, or until its standby has taken over.
 _AWAY = (OperationalError, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)
 
 # What it raises of a statement that is too much for it, now and every time.
 _TOO_MUCH = (ProgramLimitExceeded, StatementTooComplex, TooManyArguments, TooManyColumns)
+
+# What it raises of a transaction that another one kept from going on, and that it has undone.
+_UNDONE = (DeadlockDetected, SerializationFailure)
+
+# How often a transaction is tried, and seconds between two tries at the most.
+_TRIES = 10
+_LONGEST_PAUSE = 5.0
 
 _WHO_ANSWERS = "select pg_catalog.pg_backend_pid()"
 
@@ -86,17 +93,17 @@ def _suit(connection: BaseConnection[Any], row: Any) -> bool:
     return pooled
 
 
-def again_after_deadlock(*, unless: bool) -> Callable[[Callable[[], Result]], Callable[[], Result]]:
-    """Have a transaction tried again that lost a deadlock, unless it is the caller's.
+def pause_before_again(error: Error, tries: int, *, harmless: bool) -> float:
+    """Return for how many seconds to wait until a transaction of ours is tried again.
 
-    A single statement takes its locks in one order. Two that send many events in several may meet.
+    Raises the error where that is of no use: after ten tries, and unless the transaction was
+    undone by one that it met, or the line was lost and what may have been committed can be
+    executed again without harm.
     """
-    return retry(
-        retry=retry_if_exception_type(DeadlockDetected),
-        stop=stop_after_attempt(1 if unless else 10),
-        wait=wait_random_exponential(multiplier=0.1, max=5),
-        reraise=True,
-    )
+    lost = harmless and is_away(error) and not isinstance(error, UnreachableError)
+    if tries == _TRIES or not (lost or isinstance(error, _UNDONE)):
+        raise error
+    return random.uniform(0, min(_LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311  no secret
 
 
 def hang_up(connection: BaseConnection[Any]) -> None:

@@ -125,7 +125,17 @@ def readable(key: str) -> str:
     return key.replace("\0", "\N{SYMBOL FOR NULL}")
 
 
+def has_key(row: Dispatch) -> bool:
+    """Tell whether more than its event decides what becomes of a run, or when it is due."""
+    return row[_FIRST_KEY:] != _NO_KEY
+
+
 def columns(rows: Iterable[tuple[object, ...]], width: int) -> list[list[object]]:
     """Turn rows into columns, as `unnest` takes them; `width` of them, even of no row."""
     turned = [list(column) for column in zip(*rows, strict=True)]
     return turned or [[] for _ in range(width)]
+
+
+# Where the columns of Dispatch begin that a run without keys leaves alone.
+_FIRST_KEY = Dispatch._fields.index("idempotency_digest")
+_NO_KEY = Dispatch("", "", 1)[_FIRST_KEY:]

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003  pydantic reads it, for the memo of a step
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jobspec import EventError
 from jobspec_engine.payload import encode, is_object
@@ -36,8 +36,7 @@ class Event:
     ts: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """An event checked and ready for the database: its id set, its data and its trace JSON text."""
 
     id: str
@@ -60,7 +59,7 @@ class Dispatched:
 
     `reason` says why, for a `dead-letter`, and for want of which field a run has no idempotency
     key, which makes no duplicates then. `run_id` is None only for a `duplicate` of an event that
-    became a part of another event's run.
+    made no run of this job, or one that has been pruned.
     """
 
     job_id: str
@@ -78,8 +77,8 @@ class Sent:
     jobs: tuple[Dispatched, ...]
 
 
-def encode_event(event: Event) -> Encoded:
-    """Check an event and make it ready for the database.
+def encode_event(event: Event, event_id: str | None = None) -> Encoded:
+    """Check an event and make it ready for the database, under `event_id` if it has no id.
 
     Raises `EventError` for what can't be kept: a name or an id that is empty, too long or holds
     U+0000 or half a surrogate pair, data that is not a JSON object.
@@ -91,7 +90,7 @@ def encode_event(event: Event) -> Encoded:
             "event ts must be milliseconds since 1970, a whole number from 0 to 2^63-1"
         )
     return Encoded(
-        id=new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
+        id=event_id or new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
         name=_text("name", event.name, MAX_NAME_BYTES),
         data=encode(event.data, "event.data", EventError),
         ts=event.ts,

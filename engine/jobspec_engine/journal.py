@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from jobspec_engine.batch import due_now, exchange, prepare
+from jobspec_engine.batch import exchange, prepare
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.errors import StepError
 from jobspec_engine.events import new_id
@@ -138,11 +138,11 @@ class Journal:
         batch = [prepare(event, self._jobs)]
 
         def together() -> Steps[tuple[KeptRow, bool]]:
-            (sent,) = yield from exchange(batch, self._statements)
-            rows: list[KeptRow] = yield self._statements.remember([write(sent)])
+            told = yield from exchange(batch, self._statements)
+            rows: list[KeptRow] = yield self._statements.remember([write(told.sent[0])])
             if not rows:
                 raise _NotHeldError
-            return rows[0], due_now([sent])
+            return rows[0], told.wakes
 
         try:
             row, due = await self._database.transact(together)

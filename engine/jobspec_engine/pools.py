@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, Error
 from psycopg.errors import (
     InvalidSchemaName,
     UndefinedColumn,
@@ -17,11 +19,22 @@ from psycopg.errors import (
 )
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
-from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
+from jobspec_engine.arrays import teach
+from jobspec_engine.database import (
+    connection_settings,
+    pause_before_again,
+    suit_pooler,
+    suit_pooler_async,
+)
 from jobspec_engine.errors import MigrationError, NotOpenError, UnreachableError
+from jobspec_engine.statements import drive, drive_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
+
+    from jobspec_engine.statements import Steps
+
+Result = TypeVar("Result")
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
 
@@ -136,6 +149,7 @@ class Pool:
         if given is not None:
             if not isinstance(given, Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise _wrong_kind("Client", "psycopg.Connection", given)
+            teach(given)
             with migrated(self._schema):
                 yield given
             return
@@ -147,6 +161,42 @@ class Pool:
             raise self._last_error.unreachable(self._seconds) from None
         except PoolClosed:
             raise _not_open("Client", "with", "open()") from None
+
+    def drive(
+        self,
+        steps: Callable[[int], Steps[Result]],
+        given: Connection[Any] | None = None,
+        *,
+        whole: bool = False,
+        harmless: bool = False,
+    ) -> Result:
+        """Execute what a generator yields, on the caller's connection or one of ours.
+
+        `whole`: as one transaction, or a part of the caller's. On a connection of ours `steps` is
+        called anew, with the number of tries, after a deadlock or a serialization failure, and
+        after the loss of the connection if it is `harmless` to execute twice what was committed.
+        Raises as `using`, and `psycopg.Error`.
+        """
+        tries = 1
+        while True:
+            try:
+                return self._drive_once(steps(tries), given, whole=whole)
+            except Error as error:
+                if given is not None:
+                    raise
+                time.sleep(pause_before_again(error, tries, harmless=harmless))
+                tries += 1
+
+    def _drive_once(
+        self, steps: Steps[Result], given: Connection[Any] | None, *, whole: bool
+    ) -> Result:
+        with self.using(given) as used:
+            if not whole:
+                return drive(used, steps)
+            if not used.autocommit:
+                used.execute("select")  # begins the caller's, if need be: ours is in it then
+            with used.transaction():
+                return drive(used, steps)
 
 
 class AsyncPool:
@@ -187,6 +237,7 @@ class AsyncPool:
         if given is not None:
             if not isinstance(given, AsyncConnection):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise _wrong_kind("AsyncClient", "psycopg.AsyncConnection", given)
+            teach(given)
             with migrated(self._schema):
                 yield given
             return
@@ -199,6 +250,36 @@ class AsyncPool:
             raise self._last_error.unreachable(self._seconds) from None
         except PoolClosed:
             raise _not_open("AsyncClient", "async with", "await open()") from None
+
+    async def drive(
+        self,
+        steps: Callable[[int], Steps[Result]],
+        given: AsyncConnection[Any] | None = None,
+        *,
+        whole: bool = False,
+        harmless: bool = False,
+    ) -> Result:
+        """Execute what a generator yields. As `Pool.drive`."""
+        tries = 1
+        while True:
+            try:
+                return await self._drive_once(steps(tries), given, whole=whole)
+            except Error as error:
+                if given is not None:
+                    raise
+                await asyncio.sleep(pause_before_again(error, tries, harmless=harmless))
+                tries += 1
+
+    async def _drive_once(
+        self, steps: Steps[Result], given: AsyncConnection[Any] | None, *, whole: bool
+    ) -> Result:
+        async with self.using(given) as used:
+            if not whole:
+                return await drive_async(used, steps)
+            if not used.autocommit:
+                await used.execute("select")  # as in `Pool`
+            async with used.transaction():
+                return await drive_async(used, steps)
 
 
 def _not_open(client: str, block: str, call: str) -> NotOpenError:

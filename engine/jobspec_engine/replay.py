@@ -126,7 +126,7 @@ class Replay:
         self._edit = options.get("edit")
         self._dry_run = options.get("dry_run", False)
         self._interval = _interval(options.get("rate"))
-        self._sent = 0
+        self._sent = self._sent_before = 0
 
     def runs(self, which: Iterable[int] | DeadLetters) -> Steps[Iterator[list[int]]]:
         """Return the runs that are meant, in chunks, each of which is for one transaction."""
@@ -136,8 +136,9 @@ class Replay:
             run_ids = list(dict.fromkeys(which))
         return (run_ids[at : at + _CHUNK] for at in range(0, len(run_ids), _CHUNK))
 
-    def send(self, run_ids: Sequence[int]) -> Steps[list[Replayed]]:
+    def send(self, run_ids: Sequence[int], tries: int = 1) -> Steps[list[Replayed]]:
         """Send runs again; return what became of each, in the order given."""
+        self._sent = self._sent_before = self._sent if tries == 1 else self._sent_before
         dead: list[DeadRun] = yield self._statements.replayable(run_ids)
         judged = [self._judge(run) for run in dead]
         again = [one for one in judged if isinstance(one, _Resent)]

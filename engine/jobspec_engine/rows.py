@@ -17,15 +17,31 @@ class SentRow(NamedTuple):
     run_id: int
     allotted_run_id: int
     run_at: datetime
+    # Whether there are workers, which may sleep.
+    watched: bool = False
+
+
+class SentPlainRow(NamedTuple):
+    """What became of dispatches without keys: those at `positions` made a run each, due at once.
+
+    Nothing was written where a step `awaited` one of the events.
+    """
+
+    awaited: bool
+    watched: bool
+    run_at: datetime
+    positions: list[int]
+    run_ids: list[int]
 
 
 class KnownRow(NamedTuple):
-    """The run that an event made which was sent before."""
+    """What became of an event that was sent before, for one job."""
 
     event_id: str
     job_id: str
+    outcome: Any
     run_id: int
-    run_at: datetime
+    run_at: datetime | None
 
 
 class AddedRow(NamedTuple):

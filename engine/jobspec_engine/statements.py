@@ -12,11 +12,12 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from psycopg import AsyncConnection, Connection, sql
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
 from psycopg.rows import tuple_row
 
+from jobspec_engine.arrays import BigIntegers, Booleans, Digests, Integers, Intervals, Texts
 from jobspec_engine.cancel import Cancelled
-from jobspec_engine.dispatch import Dispatch, columns
+from jobspec_engine.dispatch import columns
 from jobspec_engine.replay import DeadRun
 from jobspec_engine.rows import (
     AddedRow,
@@ -29,6 +30,7 @@ from jobspec_engine.rows import (
     Reclaimed,
     Renewed,
     RunRow,
+    SentPlainRow,
     SentRow,
     Suspension,
     WholeRun,
@@ -38,11 +40,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
+    from jobspec_engine.dispatch import Dispatch
     from jobspec_engine.events import Encoded
     from jobspec_engine.replay import DeadLetters
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
+
+Column = Callable[[Iterable[Any]], Sequence[object]]
 
 # A few statements that belong together, each decided by the rows of those before.
 Steps = Generator["Call[Any]", list[Any], Result]
@@ -58,19 +63,31 @@ class Call(Generic[Row]):
     # None: the server keeps the plan once it was used a few times. False: it plans anew, for this
     # number of rows; a plan made for few would join many by nested loops.
     prepare: bool | None = None
+    # What to do while the database is at it.
+    meanwhile: Callable[[], object] | None = None
 
 
 def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever row factory the connection has."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        cursor.execute(call.query, call.params, prepare=call.prepare)
+    """Execute a statement and return its rows, whatever factories the connection has."""
+    with Cursor(connection, row_factory=tuple_row) as cursor:
+        if call.meanwhile is None:
+            cursor.execute(call.query, call.params, prepare=call.prepare)
+        else:
+            with connection.pipeline():
+                cursor.execute(call.query, call.params, prepare=call.prepare)
+                call.meanwhile()
         return [call.row(row) for row in cursor] if cursor.description else []
 
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever row factory the connection has."""
-    async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(call.query, call.params, prepare=call.prepare)
+    """Execute a statement and return its rows, whatever factories the connection has."""
+    async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        if call.meanwhile is None:
+            await cursor.execute(call.query, call.params, prepare=call.prepare)
+        else:
+            async with connection.pipeline():
+                await cursor.execute(call.query, call.params, prepare=call.prepare)
+                call.meanwhile()
         return [call.row(row) for row in await cursor.fetchall()] if cursor.description else []
 
 
@@ -96,6 +113,23 @@ async def drive_async(connection: AsyncConnection[Any], steps: Steps[Result]) ->
         return result
 
 
+def only(call: Call[Row]) -> Steps[list[Row]]:
+    """Execute one statement, where a few could be; return its rows."""
+    rows: list[Row] = yield call
+    return rows
+
+
+def beside(steps: Steps[Result], meanwhile: Callable[[], object]) -> Steps[Result]:
+    """Do something while the database is at the first statement."""
+    try:
+        call = replace(next(steps), meanwhile=meanwhile)
+        while True:
+            call = steps.send((yield call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
 def _first(row: Sequence[Any]) -> Any:
     return row[0]
 
@@ -106,6 +140,7 @@ class Statements:
     def __init__(self, schema: str = "jobspec") -> None:
         self.schema = schema
         self.channel = f"{schema}.wake"
+        self._run_id_sequence = f"{sql.Identifier(schema).as_string()}.job_queue_id_seq"
 
     @cached_property
     def _queries(self) -> dict[str, bytes]:
@@ -123,20 +158,30 @@ class Statements:
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
-        given = columns(((e.id, e.name, e.data, e.ts, e.trace) for e in events), 5)
-        rows = columns(dispatches, len(Dispatch._fields))
         call = self._call(
             "send",
             SentRow._make,
-            run_id_sequence=f"{sql.Identifier(self.schema).as_string()}.job_queue_id_seq",
-            **dict(zip(_EVENT_PARAMETERS, given, strict=True)),
-            **dict(zip(_DISPATCH_PARAMETERS, rows, strict=True)),
+            run_id_sequence=self._run_id_sequence,
+            **_columns(_EVENT_COLUMNS, events),
+            **_columns(_DISPATCH_COLUMNS, dispatches),
         )
         return replace(call, prepare=False) if len(dispatches) > _MANY else call
 
-    def runs_of_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
-        """Find the runs of events that were sent before."""
-        return self._call("runs_of_events", KnownRow._make, event_ids=list(event_ids))
+    def send_plain(
+        self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
+    ) -> Call[SentPlainRow]:
+        """Keep events and enqueue their runs, which have no keys: one row."""
+        return self._call(
+            "send_plain",
+            SentPlainRow._make,
+            run_id_sequence=self._run_id_sequence,
+            **_columns(_EVENT_COLUMNS, events),
+            **_columns(_PLAIN_COLUMNS, [row[: len(_PLAIN_COLUMNS)] for row in dispatches]),
+        )
+
+    def known_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
+        """Find what became of events that were sent before: a row for each job."""
+        return self._call("known_events", KnownRow._make, event_ids=list(event_ids))
 
     def point_idempotency(self, moved: Iterable[tuple[str, bytes, int]]) -> Call[None]:
         """Let idempotency keys (job id, digest) name another run."""
@@ -277,21 +322,40 @@ _FAIL_PARAMETERS = (
     "finishes",
 )
 
-# The parameters of send.sql that hold events.
-_EVENT_PARAMETERS = ("event_ids", "event_names", "event_data", "event_ts", "event_traces")
+# The parameters of send.sql that hold the columns of Encoded, in its order.
+_EVENT_COLUMNS: dict[str, Column] = {
+    "event_ids": Texts,
+    "event_names": Texts,
+    "event_data": Texts,
+    "event_ts": BigIntegers,
+    "event_traces": Texts,
+}
 
-# The parameters of send.sql that hold the columns of Dispatch, in its order.
-_DISPATCH_PARAMETERS = (
-    "dispatch_event_ids",
-    "job_ids",
-    "max_attempts",
-    "idempotency_digests",
-    "idempotency_keys",
-    "debounce_digests",
-    "debounce_keys",
-    "windows",
-    "while_active",
-    "waits",
-    "timeouts",
-    "key_errors",
-)
+# The parameters of send_plain.sql that hold the first columns of Dispatch, in its order.
+_PLAIN_COLUMNS: dict[str, Column] = {
+    "dispatch_event_ids": Texts,
+    "job_ids": Texts,
+    "max_attempts": Integers,
+}
+
+# The parameters of send.sql that hold all of them.
+_DISPATCH_COLUMNS: dict[str, Column] = {
+    **_PLAIN_COLUMNS,
+    "idempotency_digests": Digests,
+    "idempotency_keys": Texts,
+    "debounce_digests": Digests,
+    "debounce_keys": Texts,
+    "windows": Intervals,
+    "while_active": Booleans,
+    "waits": Intervals,
+    "timeouts": Intervals,
+    "key_errors": Texts,
+}
+
+
+def _columns(
+    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]]
+) -> dict[str, Sequence[object]]:
+    """Turn rows into the parameters that hold their columns."""
+    turned = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    return {name: kind(column) for (name, kind), column in zip(kinds.items(), turned, strict=True)}

@@ -147,6 +147,8 @@ class Worker:
         try:
             await self._reclaim()
             await self._upkeep.tick()
+            if not until_idle:
+                await self._upkeep.show()  # before it sleeps: senders wake workers that they see
             async with asyncio.TaskGroup() as group:
                 background = [] if until_idle else self._background()
                 helpers = [group.create_task(helper) for helper in background]
@@ -315,10 +317,10 @@ class Worker:
         self._slots.withdraw(held)
 
     async def _upkeep_loop(self) -> None:
-        """Reclaim, and send cron ticks, once a poll."""
+        """Be seen, reclaim, and send cron ticks, once a poll."""
         while True:
-            await self._upkeep.show()
             await asyncio.sleep(self._poll.total_seconds())
+            await self._upkeep.show()
             await self._reclaim()
             if await self._upkeep.tick():
                 self._nudge.set()

@@ -22,8 +22,7 @@ KEYED = job(idempotency="event.data.key")
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Have two events a statement."""
-    for module in ("batch", "client", "async_client"):
-        monkeypatch.setattr(f"jobspec_engine.{module}.CHUNK", 2)
+    monkeypatch.setattr("jobspec_engine.bulk.CHUNK", 2)
 
 
 def outcomes(sent):
@@ -41,8 +40,7 @@ def test_100_000_events_go_in_one_call_each_with_its_result(dsn, connection):
 
 
 def test_a_bulk_takes_memory_for_one_chunk_of_it(dsn, monkeypatch):
-    for module in ("batch", "client"):
-        monkeypatch.setattr(f"jobspec_engine.{module}.CHUNK", 100)
+    monkeypatch.setattr("jobspec_engine.bulk.CHUNK", 100)
     events = [Event("event", {"key": n, "text": "x" * 1000}) for n in range(3_000)]
     with Client(KEYED, dsn) as client:
         tracemalloc.start()

@@ -84,13 +84,13 @@ def test_a_large_batch_is_sent_as_one(dsn, connection):
     assert (count(connection, "job_event"), count(connection, "job_queue")) == (3_000, 700)
 
 
-def test_a_duplicate_of_an_event_that_became_part_of_another_s_run_names_no_run(dsn):
+def test_a_duplicate_of_an_event_that_became_part_of_another_s_run_names_that_run(dsn):
     with Client(job(debounce={"period": "1m"}), dsn) as client:
         client.send("event", {}, id="a")
         (joined,) = client.send("event", {}, id="b").jobs
         (first_again,) = client.send("event", {}, id="a").jobs
         (last_again,) = client.send("event", {}, id="b").jobs
-    assert (first_again.outcome, first_again.run_id) == ("duplicate", None)
+    assert (first_again.outcome, first_again.run_id) == ("duplicate", joined.run_id)
     assert (last_again.outcome, last_again.run_id) == ("duplicate", joined.run_id)
 
 

@@ -9,7 +9,7 @@
 -- returns that row even when it was committed after this statement's snapshot was taken.
 --
 -- Returns a row for each dispatch of an event that was not known yet. No row for an event: its id
--- was known, and nothing of it was written.
+-- was known, and nothing of it was written. `watched`: there are workers, which may sleep.
 with given_event as (
     select *
     from unnest(
@@ -23,7 +23,7 @@ new_event as (
         id, name, data::json, coalesce(ts, floor(extract(epoch from {schema}.now()) * 1000)), {schema}.now(),
         trace
     from given_event
-    order by id
+    order by id collate "C"
     on conflict (id) do nothing
     returning id, ts
 ),
@@ -221,6 +221,7 @@ told as (
     -- Only where somebody deleted the event by hand: what is told of events must not fail a send.
     on conflict (event_id, job_id) do update set outcome = excluded.outcome, run_id = excluded.run_id
 )
-select position, outcome, run_id, allotted_run_id, run_at
+select
+    position, outcome, run_id, allotted_run_id, run_at, exists (select from {schema}.job_worker) as watched
 from outcome
 order by position

@@ -1,0 +1,111 @@
+"""What sends cost, counted: ways to the database and back, of which each is a commit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from enginekit import PATIENCE, count, jobs
+from jobspec_engine import AsyncClient, Client, Event
+
+COMPILED = jobs(
+    plain={"event": "plain"},
+    once={"event": "once", "idempotency": "event.data.key"},
+    later={"event": "later", "debounce": {"key": "event.data.key", "period": "1m"}},
+)
+NAMES = ("plain", "once", "later")
+
+
+class Trips:
+    """Counts ways to the database as libpq traces them: each is a Query or ends with a Sync."""
+
+    def __init__(self, path):
+        self._path = path
+        self._file = path.open("wb", buffering=0)
+
+    def follow(self, connection):
+        connection.pgconn.trace(self._file.fileno())
+
+    def taken(self):
+        """Return how many were taken since the last call."""
+        lines = self._path.read_text().splitlines()
+        self._file.truncate(0)
+        self._file.seek(0)
+        return sum(line.split("\t")[1:4:2] in (["F", "Query"], ["F", "Sync"]) for line in lines)
+
+
+@pytest.fixture
+def trips(tmp_path):
+    trips = Trips(tmp_path / "trace")
+    yield trips
+    trips._file.close()
+
+
+def send_alone(client, name):
+    return client.send(name, {"key": 1})
+
+
+def send_few(client, name):
+    return client.send_many([Event(name, {"key": n}) for n in range(50)])
+
+
+def register_worker(connection):
+    """Have the database know a worker, which may sleep."""
+    connection.execute(
+        "insert into jobspec.job_worker values (gen_random_uuid(), 'asleep', '{}', now(), now())"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("send", [send_alone, send_few])
+def test_a_send_is_one_way_there_and_back(dsn, trips, name, send):
+    with Client(COMPILED, dsn, max_connections=1) as client:
+        with client._pool.using() as own:
+            trips.follow(own)
+        send(client, name)
+        assert trips.taken() == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_sends_at_the_same_time_are_one_way_there_and_back(dsn, trips, name, connection):
+    async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
+        async with client._pool.using() as own:
+            trips.follow(own)
+        await asyncio.gather(*(client.send(name, {"key": n}) for n in range(50)))
+        assert trips.taken() == 1
+        await client.send(name, {"key": 1})
+        assert trips.taken() == 1
+    assert count(connection, "job_event") == 51
+
+
+def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, trips):
+    with Client(COMPILED, dsn, max_connections=1) as client:
+        with client._pool.using() as own:
+            trips.follow(own)
+        client.send_many([Event("plain", {}) for _ in range(3_500)])
+        assert trips.taken() == 4 + 2
+
+
+def test_a_worker_is_woken_behind_the_answer(dsn, connection, monkeypatch):
+    register_worker(connection)
+    answered, given = threading.Event(), []
+    with Client(COMPILED, dsn) as client:
+        wake = client._wake._wake
+        monkeypatch.setattr(
+            client._wake, "_wake", lambda: given.append(answered.wait(PATIENCE) and wake())
+        )
+        client.send("plain", {})
+        answered.set()
+    assert len(given) == 1
+
+
+async def test_workers_are_woken_once_for_many_sends(dsn, connection, trips):
+    register_worker(connection)
+    async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
+        async with client._pool.using() as own:
+            trips.follow(own)
+        await asyncio.gather(*(client.send("plain", {"key": n}) for n in range(50)))
+        await client._wake.join()
+        assert trips.taken() == 2

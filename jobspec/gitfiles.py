@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import subprocess
+from functools import partial
 from pathlib import PurePosixPath
 
 from jobspec.load import SUFFIXES, is_there
@@ -59,8 +61,7 @@ def sources_at(name: str) -> tuple[Source, ...]:
     if _git("cat-file", "-t", name).strip() == "blob":
         return (_source(name),)
     names = _git("ls-tree", "-r", "-z", "--full-tree", "--name-only", name).split("\0")
-    folder = path.rstrip("/")
-    return tuple(_source(f"{revision}:{folder}/{one}") for one in names if _is_spec(one))
+    return tuple(_source(f"{revision}:{_joined(path, one)}") for one in names if _is_spec(one))
 
 
 def _is_spec(name: str) -> bool:
@@ -70,7 +71,21 @@ def _is_spec(name: str) -> bool:
 
 
 def _source(name: str) -> Source:
-    return Source(name, _git("cat-file", "blob", name).removeprefix("\ufeff"))
+    text = _git("cat-file", "blob", name).removeprefix("\ufeff")
+    return Source(name, text, beside=partial(_beside, name))
+
+
+def _beside(name: str, written: str) -> Source | None:
+    """Return the file of the same revision that a file of it names, if there is one."""
+    revision, _, path = name.partition(":")
+    found = f"{revision}:{_joined(posixpath.dirname(path), written)}"
+    return _source(found) if exists(found) else None
+
+
+def _joined(folder: str, name: str) -> str:
+    """Return the path of a file in a folder, as git has it; `./` in front stays what it means."""
+    path = posixpath.normpath(posixpath.join(folder, name))
+    return f"./{path}" if folder.partition("/")[0] in (".", "..") else path
 
 
 def _git(*arguments: str) -> str:

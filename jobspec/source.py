@@ -9,7 +9,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Span(NamedTuple):
@@ -44,12 +47,16 @@ class Source:
 
     `is_made` where nobody wrote the text: it was made of a declaration in Python. Where that
     stands, its file and line, is `declared_at` if it is known, and also in `name`.
+
+    `beside` reads a file that the text names, by its path from here, where the text is not one of
+    the disk; it gives None where there is no such file.
     """
 
     name: str
     text: str = field(repr=False)
     is_made: bool = field(default=False, repr=False)
     declared_at: tuple[str, int] | None = field(default=None, repr=False)
+    beside: Callable[[str], Source | None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def file(self) -> str:

@@ -8,7 +8,7 @@ ever constructed or run, and no input raises: whatever is wrong with it is a dia
 from __future__ import annotations
 
 from jobspec.load.comments import Comment, comments, scalar_lines
-from jobspec.load.files import SUFFIXES, is_there, read_sources, stdin_bytes
+from jobspec.load.files import SUFFIXES, is_there, no_such_file, read_sources, stdin_bytes
 from jobspec.load.nodes import (
     Entry,
     Loaded,
@@ -34,6 +34,7 @@ __all__ = [
     "is_there",
     "load",
     "load_text",
+    "no_such_file",
     "read_sources",
     "scalar_lines",
     "stdin_bytes",

@@ -149,9 +149,14 @@ def _decoded(name: str, data: bytes) -> Source | Diagnostic:
         return finding("JS151", message, source, Span(at, at + 1), "save the file as UTF-8")
 
 
+def no_such_file(name: str) -> Diagnostic:
+    """Return the finding of a file that was named and is not there."""
+    return _problem("JS150", name, "there is no such file", "check the path")
+
+
 def _refused(name: str, problem: Exception) -> Diagnostic:
     if isinstance(problem, FileNotFoundError):
-        return _problem("JS150", name, "there is no such file", "check the path")
+        return no_such_file(name)
     if isinstance(problem, PermissionError):
         return _problem("JS150", name, "this file may not be read", "check its permissions")
     if isinstance(problem, OSError) and problem.strerror:

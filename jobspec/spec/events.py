@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 
 from jobspec.imports import NotImportedError
 from jobspec.keys.fault import quoted
-from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode, load, read_sources
+from jobspec.load import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    load,
+    no_such_file,
+    read_sources,
+)
 from jobspec.source import Source
 from jobspec.spec import models
 from jobspec.spec.fields import Fields, Findings, first_of, read_mapping, wrong_type
 
 if TYPE_CHECKING:
+    from jobspec.diagnostics import Diagnostic
     from jobspec.events import Event, SchemaFault
     from jobspec.load import Entry
 
@@ -59,23 +68,29 @@ def _event(entry: Entry, findings: Findings, *, imports: bool) -> DeclaredEvent:
             wrong_type(findings, schema, "schema", expected)
         return DeclaredEvent(entry.key)
     if schema.value.endswith(_FILES):
-        return _from_file(entry.key, schema, Path(schema.value), findings)
+        return _from_file(entry.key, schema, schema.value, findings)
     return _from_model(entry.key, schema, schema.value, findings, imports=imports)
 
 
 def _from_file(
-    name: ScalarNode, node: ScalarNode, written: Path, findings: Findings
+    name: ScalarNode, node: ScalarNode, written: str, findings: Findings
 ) -> DeclaredEvent:
     """Read a schema from a file, whose path is relative to that of the spec."""
-    path = Path(node.source.name).parent / written
-    found = next(iter(read_sources([path])))
+    found = _beside(node.source, written)
     if not isinstance(found, Source):
         findings.append(found.moved(node.source, node.span))
         return DeclaredEvent(name)
     loaded = load(found)
     findings.extend(loaded.diagnostics)
     typed = None if loaded.node is None else _typed(name, loaded.node, findings)
-    return DeclaredEvent(name, typed, path.resolve())
+    return DeclaredEvent(name, typed, Path(found.name).resolve())
+
+
+def _beside(source: Source, written: str) -> Source | Diagnostic:
+    """Return a file that a spec names, from where the spec is: the disk, or a git revision."""
+    if source.beside is None:
+        return next(iter(read_sources([Path(source.name).parent / written])))
+    return source.beside(written) or no_such_file(written)
 
 
 def _from_model(

@@ -349,3 +349,52 @@ def test_revisions_outside_of_a_repository_are_misuse(tmp_path, monkeypatch, arg
     result = CliRunner().invoke(main, ["diff", *arguments])
     assert result.exit_code == 2
     assert "this folder is in no git repository" in result.stderr
+
+
+TYPED = {"events": {"a": {"schema": "./schemas/a.json"}}, "jobs": [job(id="typed")]}
+
+
+def commit(what):
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", what)
+
+
+@pytest.fixture
+def typed(repository, tmp_path):
+    """A folder whose specs named a file with the schema of an event, and no longer do."""
+    folder = tmp_path / "service" / "typed"
+    (folder / "schemas").mkdir(parents=True)
+    (folder / "jobs.yaml").write_text(json.dumps(TYPED), encoding="utf-8")
+    (folder / "schemas" / "a.json").write_text('{"type": "object"}', encoding="utf-8")
+    commit("types")
+    (folder / "schemas" / "a.json").unlink()
+    (folder / "jobs.yaml").write_text(json.dumps({"jobs": TYPED["jobs"]}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("typed")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--git", "HEAD..", "typed"),
+        ("--git", "HEAD..", "."),
+        ("--git", "HEAD..HEAD", "./typed/jobs.yaml"),
+        ("HEAD:service/typed/jobs.yaml", "typed/jobs.yaml"),
+        ("HEAD:./typed", "typed"),
+    ],
+)
+def test_a_spec_of_a_revision_has_the_schemas_of_that_revision(repository, arguments):
+    result = repository(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_schema_that_a_revision_does_not_have_is_missing(repository, typed):
+    commit("no types")
+    (typed / "jobs.yaml").write_text(json.dumps(TYPED), encoding="utf-8")
+    commit("types without their file")
+    (typed / "schemas").mkdir(exist_ok=True)
+    (typed / "schemas" / "a.json").write_text('{"type": "object"}', encoding="utf-8")
+    result = repository("--git", "HEAD..", "typed/jobs.yaml")
+    assert result.exit_code == 2
+    assert "error[JS150]: there is no such file" in result.stderr
+    assert "--> HEAD:./typed/jobs.yaml:1:" in result.stderr

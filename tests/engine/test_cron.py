@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -21,6 +24,7 @@ from vectors import rows
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 HOURLY = "0 * * * *"
 STATEMENTS = UpkeepStatements()
+EVENTS = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
 
 
 async def nothing(context):
@@ -75,6 +79,20 @@ def test_a_tick_starts_a_run_with_the_schedule_as_its_data_and_its_time(clock, c
     assert ticks(connection) == [start + HOUR]
     (name, data) = connection.execute("select name, data from jobspec.job_event").fetchone()
     assert (name, data) == ("inngest/scheduled.timer", {"cron": HOURLY})
+
+
+async def test_the_event_of_a_tick_is_what_the_page_of_events_says(dsn, clock, connection):
+    (told,) = map(json.loads, re.findall(r"^```json\n(.*?)^```$", EVENTS, re.MULTILINE | re.DOTALL))
+    seen = []
+
+    async def handler(context):
+        seen.append({"name": context.event.name, "data": context.event.data})
+
+    compiled = scheduled(told["data"]["cron"], handler=handler, missed="all")
+    deployed(connection, clock, compiled)
+    clock.advance(DAY)
+    await run_until_idle(compiled, dsn)
+    assert seen == [told]
 
 
 def test_a_worker_that_restarts_between_two_polls_loses_no_tick(clock, connection):

@@ -8,6 +8,7 @@ import secrets
 import signal
 import sys
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from types import SimpleNamespace
 
 import psycopg
@@ -20,6 +21,7 @@ from databases import MEETING_TIMEOUT, PythonProcess
 from enginekit import runs as all_runs
 from jobspec.cli import main
 from jobspec_engine.cli import options
+from jobspec_engine.cli.times import Length
 from jobspec_engine.demo import play
 
 JOBS = """
@@ -298,7 +300,7 @@ def test_the_second_sigterm_gives_the_running_run_back(waiting_worker, connectio
 
 
 def test_a_run_that_has_not_ended_within_the_grace_period_is_given_back(run, dsn, connection):
-    with at_work(run, dsn, "--grace", "0.1") as process:
+    with at_work(run, dsn, "--grace", "0.1s") as process:
         process.process.send_signal(signal.SIGTERM)
         said(process, "giving the running runs back")
         assert process.process.wait(MEETING_TIMEOUT) == 0
@@ -317,6 +319,28 @@ def test_a_limit_that_can_not_be_meant_is_refused(run, limit):
     result = run("worker", "jobs.yaml", "--until-idle", "--limit", limit)
     assert result.exit_code != 0
     assert "email.send=3" in result.stderr or "no.such.job" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("5s", 5), ("1.5s", 1.5), ("2m", 120), ("1h", 3600), ("30", 30), ("0.5", 0.5)],
+)
+def test_a_time_of_a_worker_is_written_as_others_are(text, length):
+    assert Length(timedelta(0)).convert(text, None, None) == timedelta(seconds=length)
+
+
+@pytest.mark.parametrize(
+    ("lease", "problem"),
+    [
+        ("soon", "write a length of time, such as `30s` or `2m`"),
+        ("-5s", "write a length of time, such as `30s` or `2m`"),
+        ("1d", "write a length of time, such as `30s` or `2m`"),
+        ("0.1s", "write `0.5s` or more"),
+    ],
+)
+def test_a_lease_that_can_not_be_meant_is_refused(run, lease, problem):
+    result = run("worker", "jobs.yaml", "--lease", lease)
+    assert (result.exit_code, problem in result.stderr) == (2, True)
 
 
 def test_a_limit_is_taken(run, connection):

@@ -27,7 +27,7 @@ def test_the_options_and_defaults_of_the_page_are_those_of_the_command():
     options = worker_options()
     told = set(re.findall(r"(?<![-|])--[a-z][a-z-]+", PAGE)) - {"--strict"}
     assert told <= set(options)
-    assert (options["--grace"].default, options["--lease"].default) == (25, 30)
+    assert (options["--grace"].default, options["--lease"].default) == ("25s", "30s")
     assert options["--concurrency"].default == 100
     assert inspect.signature(Worker).parameters["max_refunds"].default == 5
     assert inspect.signature(Client).parameters["max_connections"].default == 4

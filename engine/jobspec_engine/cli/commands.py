@@ -29,6 +29,7 @@ from jobspec_engine.cli.options import (
     server,
     server_option,
 )
+from jobspec_engine.cli.times import Length
 from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
@@ -104,10 +105,10 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
 )
 @click.option(
     "--lease",
-    type=click.FloatRange(min=0.5),
-    default=30.0,
+    type=Length(timedelta(seconds=0.5)),
+    default="30s",
     show_default=True,
-    help="Seconds until the runs of a dead worker are reclaimed.",
+    help="How long after a worker died its runs are reclaimed.",
 )
 @click.option(
     "--limit",
@@ -118,10 +119,10 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
 )
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
-    default=25.0,
+    type=Length(timedelta(0)),
+    default="25s",
     show_default=True,
-    help="Seconds that running runs have to end when the worker is stopped.",
+    help="How long running runs have to end when the worker is stopped.",
 )
 @click.option(
     "--log-format",
@@ -139,9 +140,9 @@ def worker_command(
     dsn: str | None,
     schema: str,
     concurrency: int,
-    lease: float,
+    lease: timedelta,
     limits: tuple[tuple[str, int], ...],
-    grace: float,
+    grace: timedelta,
     log_format: Literal["text", "json"],
     retention: bool,  # noqa: FBT001  click's way
     until_idle: bool,  # noqa: FBT001  click's way
@@ -161,13 +162,13 @@ def worker_command(
             schema=schema,
             concurrency=concurrency,
             limits=dict(limits),
-            lease=timedelta(seconds=lease),
+            lease=lease,
             retention=Retention() if retention else None,
         )
         asyncio.run(_work(worker, grace, until_idle=until_idle))
 
 
-async def _work(worker: Worker, grace: float, *, until_idle: bool) -> None:
+async def _work(worker: Worker, grace: timedelta, *, until_idle: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, worker, grace)
@@ -176,13 +177,14 @@ async def _work(worker: Worker, grace: float, *, until_idle: bool) -> None:
     log.info("worker %s is done", worker.name)
 
 
-def _stop(worker: Worker, grace: float) -> None:
+def _stop(worker: Worker, grace: timedelta) -> None:
     if worker.stopping:
         _give_back(worker)
         return
-    log.info("letting the running runs end for %g s; a second signal gives them back", grace)
+    seconds = grace.total_seconds()
+    log.info("letting the running runs end for %g s; a second signal gives them back", seconds)
     worker.stop()
-    asyncio.get_running_loop().call_later(grace, _give_back, worker)
+    asyncio.get_running_loop().call_later(seconds, _give_back, worker)
 
 
 def _give_back(worker: Worker) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 _AGE = re.compile(r"(\d+)([smhd])")
+_LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smh]?)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
 _LONGEST_AGE = timedelta(days=36_500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -57,6 +58,27 @@ class Age(click.ParamType[timedelta | None]):
         if age is None or age > _LONGEST_AGE:
             self.fail("write `12h`, `30d` (up to `36500d`) or `forever`", param, ctx)
         return age
+
+
+class Length(click.ParamType[timedelta]):
+    """How long something may take, `least` or more: `1.5s`, `2m`, or a number of seconds."""
+
+    name = "time"
+
+    def __init__(self, least: timedelta) -> None:
+        self._least = least
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Return the length of the time."""
+        found = _LENGTH.fullmatch(value)
+        if found is None:
+            self.fail("write a length of time, such as `30s` or `2m`", param, ctx)
+        length = timedelta(**{_UNITS[found[2] or "s"]: float(found[1])})
+        if length < self._least:
+            self.fail(f"write `{self._least.total_seconds():g}s` or more", param, ctx)
+        return length
 
 
 class Rate(click.ParamType[float]):

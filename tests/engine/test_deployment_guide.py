@@ -10,7 +10,7 @@ import sqlalchemy
 
 from enginekit import count, job, sqlalchemy_url
 from jobspec_engine import Client, Worker
-from jobspec_engine.batch import CHUNK
+from jobspec_engine.bulk import CHUNK
 from jobspec_engine.cli import commands
 from jobspec_engine.persistence import Persistence
 

@@ -113,6 +113,40 @@ def test_what_is_tried_out_for_targets_is_right_but_for_them(model):
             assert {one.code for one in errors} <= {"JS318"}  # a policy that takes no delay
 
 
+def test_the_readme_names_the_options_that_a_target_has_not():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (engine,) = re.findall(r"It has no (.*?), and neither", readme)
+    (inngest,) = re.findall(r"Inngest has no (.*?), and keeps", readme)
+    refused = {target: refusals(target) for target in TARGETS}
+    named = set(re.findall(r"`([^`]+)`", engine))
+    assert named | {"triggers.if", "triggers.event: app/*"} == refused["engine"]
+    named = set(re.findall(r"`([^`]+)`", inngest))
+    windows = {"idempotency.window: while-active", "idempotency.window: 1h"}
+    missed = {"triggers.missed: once", "triggers.missed: all"}
+    assert named - {"missed"} | windows | missed == refused["inngest"]
+
+
+def refusals(target):
+    """Return what a target refuses: options of a job, and fields and values of those it has."""
+    found_in_jobs = {
+        name
+        for name, described in schema._object(models.Job)["properties"].items()
+        if honours(models.Job, name, described, target) == "no"
+    }
+    whole = {OPTIONS.get(name) for name in found_in_jobs} | {models.ErrorRetry}
+    paths = {models.Job: "", models.Trigger: "triggers."}
+    paths |= {one: f"{name}." for name, one in OPTIONS.items() if one not in whole}
+    fields = {
+        (f"{path}{name}", given, honours(model, name, described, target) == "no")
+        for model, path in paths.items()
+        for name, described in schema._object(model)["properties"].items()
+        if name not in found_in_jobs
+        for given in map(str, values(model, name, described))
+        if "JS411" in {one.code for one in found(model, name, given, target)}
+    }
+    return found_in_jobs | {path if every else f"{path}: {given}" for path, given, every in fields}
+
+
 def section(model):
     properties = schema._object(model)["properties"]
     lines = [f"## {SECTIONS[model]}", ""]

@@ -18,6 +18,7 @@ from psycopg.pq import Format
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
+    from uuid import UUID
 
     from psycopg import BaseConnection
     from psycopg.abc import AdaptContext
@@ -53,6 +54,10 @@ class Booleans(list["bool | None"]):
 
 class Intervals(list["timedelta | None"]):
     """A column of interval."""
+
+
+class Uuids(list["UUID | None"]):
+    """A column of uuid."""
 
 
 class _ColumnDumper(Dumper):
@@ -124,6 +129,18 @@ class _IntervalsDumper(_ColumnDumper):
         )
 
 
+class _UuidsDumper(_ColumnDumper):
+    oid, element_oid = 2951, 2950
+
+    def values(self, column: Sequence[UUID]) -> bytes:
+        written: dict[int, bytes] = {}  # most are the same object, which takes long to write
+        return b"".join([written.get(id(one)) or _uuid(one, written) for one in column])
+
+
+def _uuid(value: UUID, written: dict[int, bytes]) -> bytes:
+    return written.setdefault(id(value), _LENGTH(16) + value.bytes)
+
+
 def _sized(values: Sequence[bytes]) -> bytes:
     lengths = map(_LENGTH, map(len, values))
     return b"".join(chain.from_iterable(zip(lengths, values, strict=True)))
@@ -147,6 +164,7 @@ _DUMPERS: dict[type, type[Dumper]] = {
     BigIntegers: _BigIntegersDumper,
     Booleans: _BooleansDumper,
     Intervals: _IntervalsDumper,
+    Uuids: _UuidsDumper,
 }
 
 for _kind, _dumper in _DUMPERS.items():

@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobspec_engine.context import Context
-from jobspec_engine.ended import in_own_task, in_thread
+from jobspec_engine.ended import in_thread
 from jobspec_engine.errors import ResultError
 from jobspec_engine.failure import failure
 from jobspec_engine.limits import Limits
 from jobspec_engine.passes import LeaseLost, Pass, Suspended
 from jobspec_engine.payload import encode
-from jobspec_engine.rows import Claimed, Completion, Failure, Held, Suspension
+from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
+    from jobspec_engine.entry import Entry
     from jobspec_engine.handlers import Runnable
     from jobspec_engine.journal import Journal
 
@@ -39,29 +40,28 @@ class Handlers:
 
 
 async def attempt(
-    run: Claimed, held: Held, handlers: Handlers, journal: Journal
+    entry: Entry, handlers: Handlers, journal: Journal
 ) -> Completion | Failure | Suspension | None:
     """Enter the handler of a claimed run, and return what to record; None: the lease was lost.
 
-    Raises `asyncio.CancelledError`, and nothing else, when the worker cancels it.
+    The handler runs in the task that awaits this. Raises `asyncio.CancelledError` when the worker
+    has left the entry, and nothing else.
     """
+    run, held = entry.run, entry.held
     runnable = handlers.by_job[run.job_id]
-    limits = Limits(run, runnable.timeouts)
     this_pass = Pass(run, held, journal)
-    context = Context.of(run, Steps(this_pass, handlers.threads))
+    context = Context.of(run, this_pass.event, Steps(this_pass, handlers.threads))
     result = "null"
     error: BaseException | None = None
     try:
-        limits.require_time()
-        value = await _in_time(limits, _enter(context, runnable, handlers.threads))
+        value = await _enter(entry, context, runnable, handlers.threads)
         result = encode(value, "the handler's result", ResultError)
-    except asyncio.CancelledError:
-        if _cancelled_from_outside():
+        await _uncancelled(entry)
+    except BaseException as raised:
+        if entry.left and isinstance(raised, asyncio.CancelledError):
             raise
-        error = asyncio.CancelledError("the handler cancelled itself")
-    except BaseException as raised:  # noqa: BLE001  SystemExit in a handler fails its run, not the worker
         error = raised
-    finish = runnable.timeouts.finish
+    finish = None if runnable.timeouts is None else runnable.timeouts.finish
     match await this_pass.conclude(error):
         case None:
             return Completion(*held, result)
@@ -73,27 +73,33 @@ async def attempt(
             return failure(run, held.lease_token, failed, runnable.retries, finish)
 
 
-async def _in_time(limits: Limits, entered: Awaitable[object]) -> object:
+async def _enter(entry: Entry, context: Context, runnable: Runnable, threads: Executor) -> object:
     """Await a handler, and cancel it when it takes too long: then raise what its limit says."""
+    if runnable.timeouts is None:
+        return await _call(context, runnable, threads)
+    limits = Limits(entry.run, runnable.timeouts)
+    limits.require_time()
     seconds, too_long = limits.of_attempt()
     timer = asyncio.timeout(seconds)
     try:
         async with timer:
-            return await entered
+            return await _call(context, runnable, threads)
     except BaseException as error:
-        if timer.expired() and not _cancelled_from_outside():
+        if timer.expired() and not entry.left:
             raise too_long from error
         raise
 
 
-async def _enter(context: Context, runnable: Runnable, threads: Executor) -> object:
+async def _call(context: Context, runnable: Runnable, threads: Executor) -> object:
     handler = runnable.handler
     if runnable.is_async:
-        return await in_own_task(lambda: context.step.entered(handler(context)))
+        context.step.enter()
+        return await handler(context)
     value = await in_thread(threads, lambda: handler(context))
-    return await in_own_task(lambda: value) if inspect.isawaitable(value) else value
+    return await value if inspect.isawaitable(value) else value
 
 
-def _cancelled_from_outside() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+async def _uncancelled(entry: Entry) -> None:
+    """Let a cancellation by the handler itself come out that has not reached it yet."""
+    if entry.task is not None and entry.task.cancelling() and not entry.left:
+        await asyncio.sleep(0)

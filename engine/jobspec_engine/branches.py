@@ -27,6 +27,8 @@ _MAX_LABEL = 1000  # bytes; an index entry has no room for much more
 class _Branch:
     """One task of a handler."""
 
+    __slots__ = ("calls", "owner", "task")
+
     def __init__(self, owner: Branches, calls: Calls) -> None:
         self.owner = owner
         self.calls = calls

@@ -51,11 +51,9 @@ class Context:
     step: Steps
 
     @classmethod
-    def of(cls, run: Claimed, steps: Steps) -> Context:
-        """Return the context of a claimed run, with what its steps are called by."""
-        return cls(
-            run.run_id, run.job_id, run.attempt, run.max_attempts, run.passes, event_of(run), steps
-        )
+    def of(cls, run: Claimed, event: ReceivedEvent, steps: Steps) -> Context:
+        """Return the context of a claimed run, with its event and what its steps are called by."""
+        return cls(run.run_id, run.job_id, run.attempt, run.max_attempts, run.passes, event, steps)
 
 
 def event_of(run: Claimed) -> ReceivedEvent:

@@ -1,4 +1,4 @@
-"""Calls of code that is not ours, in a task or a thread, with whatever they may raise."""
+"""Calls of code that is not ours in a thread, with whatever they may raise."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a call ended. Neither a future nor a task can carry every error."""
+    """How a call ended. A future can't carry every error."""
 
     value: object = None
     error: BaseException | None = None
@@ -26,11 +26,6 @@ class _Ended:
         return self.value
 
 
-async def in_own_task(call: Callable[[], Awaitable[object]]) -> object:
-    """Await a call where it may cancel its own task, and cancels nothing of the caller's."""
-    return (await asyncio.create_task(_await(call))).get()
-
-
 async def in_thread(threads: Executor, call: Callable[[], object]) -> object:
     """Call in a thread, with the context variables of the caller."""
     values = contextvars.copy_context()
@@ -38,14 +33,6 @@ async def in_thread(threads: Executor, call: Callable[[], object]) -> object:
         threads, lambda: values.run(_call, call)
     )
     return ended.get()
-
-
-async def _await(call: Callable[[], Awaitable[object]]) -> _Ended:
-    """Await a call. What it raises is returned: SystemExit in a task would end the event loop."""
-    try:
-        return _Ended(await call())
-    except BaseException as error:  # noqa: BLE001  raised again by the caller
-        return _Ended(error=error)
 
 
 def _call(call: Callable[[], object]) -> _Ended:

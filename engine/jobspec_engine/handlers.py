@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobspec import Timeouts
 from jobspec_engine.errors import HandlerError
 from jobspec_engine.imports import import_named
 from jobspec_engine.retries import Retries
 
 if TYPE_CHECKING:
-    from jobspec import CompiledJob, CompiledJobs
+    from jobspec import CompiledJob, CompiledJobs, Timeouts
 
 Handler = Callable[..., Any]
 
@@ -25,7 +24,7 @@ class Runnable:
     handler: Handler
     is_async: bool
     retries: Retries
-    timeouts: Timeouts
+    timeouts: Timeouts | None
 
 
 def load_handlers(jobs: CompiledJobs) -> Mapping[str, Runnable]:
@@ -39,9 +38,7 @@ def load_handlers(jobs: CompiledJobs) -> Mapping[str, Runnable]:
     for job in jobs.values():
         try:
             handler = _load(job)
-            handlers[job.id] = Runnable(
-                handler, is_async(handler), Retries.of(job), job.timeouts or Timeouts()
-            )
+            handlers[job.id] = Runnable(handler, is_async(handler), Retries.of(job), job.timeouts)
         except HandlerError as fault:
             faults.append(f"job `{job.id}`: {fault}")
     if faults:

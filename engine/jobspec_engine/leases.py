@@ -24,7 +24,7 @@ from jobspec_engine.rows import Held
 from jobspec_engine.statements import Statements, fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from types import TracebackType
 
@@ -37,9 +37,9 @@ _RENEWALS = 3
 class LeaseKeeper:
     """Renews the leases of the runs it is told of, and says which were lost.
 
-    `on_lost` is called in the keeper's thread with each run whose lease another worker took, or
-    which could not be renewed in its time; `on_cancel` with each that was asked to end, at every
-    renewal.
+    `on_lost` is called in the keeper's thread with the runs whose leases another worker took, or
+    which could not be renewed in their time; `on_cancel` with those that were asked to end, at
+    every renewal.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class LeaseKeeper:
         dsn: str,
         statements: Statements,
         lease: timedelta,
-        on_lost: Callable[[Held], None],
-        on_cancel: Callable[[Held], None],
+        on_lost: Callable[[Sequence[Held]], None],
+        on_cancel: Callable[[Sequence[Held]], None],
     ) -> None:
         self._dsn = dsn
         self._statements = statements
@@ -77,10 +77,10 @@ class LeaseKeeper:
         self._now.set()
         self._thread.join()
 
-    def hold(self, held: Held, since: float) -> None:
-        """Keep the lease of a run; it was claimed no sooner than `since`, in monotonic time."""
+    def hold(self, held: Iterable[Held], since: float) -> None:
+        """Keep the leases of runs; they were claimed no sooner than `since`, in monotonic time."""
         with self._lock:
-            self._renewed_at[held] = since
+            self._renewed_at.update(dict.fromkeys(held, since))
 
     def holds(self, held: Held) -> bool:
         """Tell whether a lease can't have run out, even if this process was frozen meanwhile."""
@@ -90,10 +90,11 @@ class LeaseKeeper:
             renewed_at is not None and time.monotonic() - renewed_at < self._lease.total_seconds()
         )
 
-    def drop(self, held: Held) -> None:
-        """Leave a run's lease alone: the run ended, or is somebody else's."""
+    def drop(self, held: Iterable[Held]) -> None:
+        """Leave the leases of runs alone: they ended, or are somebody else's."""
         with self._lock:
-            self._renewed_at.pop(held, None)
+            for one in held:
+                self._renewed_at.pop(one, None)
 
     def renew_now(self) -> None:
         """Renew all leases at once: a run may have been asked to end."""
@@ -129,9 +130,8 @@ class LeaseKeeper:
             extended = [one for one in held if one in kept and kept[one].extended]
             self._renewed_at.update((one, asked_at) for one in extended)
         self._lose([one for one in held if one not in kept], "another worker has it")
-        for one in held:
-            if one in kept and kept[one].cancel_requested:
-                self._on_cancel(one)
+        if asked_to_end := [one for one in held if one in kept and kept[one].cancel_requested]:
+            self._on_cancel(asked_to_end)
 
     def _give_up_expired(self) -> None:
         limit = time.monotonic() - self._lease.total_seconds()
@@ -140,10 +140,12 @@ class LeaseKeeper:
         self._lose(expired, "it could not be renewed in time")
 
     def _lose(self, lost: list[Held], reason: str) -> None:
+        if not lost:
+            return
         for held in lost:
             log.warning("run %d: lease lost, %s", held.run_id, reason)
-            self.drop(held)
-            self._on_lost(held)
+        self.drop(lost)
+        self._on_lost(lost)
 
     def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is None:

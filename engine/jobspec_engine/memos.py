@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jobspec_engine.errors import StepDrift
@@ -104,18 +103,24 @@ class Memos:
             raise StepDrift(str(first), "and the handler has now ended without it")
 
 
+# Those of a run that has none.
+NO_MEMOS = Memos({})
+
+
 class Calls:
     """Counts the steps of one task: by name for their keys, all in all for their positions."""
+
+    __slots__ = ("_numbers", "position", "task")
 
     def __init__(self, task: str) -> None:
         self.task = task
         self.position = 0
-        self._numbers: Counter[str] = Counter()
+        self._numbers: dict[str, int] = {}
 
     def next(self, name: str, kind: Kind) -> StepCall:
         """Return the next step of this name."""
-        self._numbers[name] += 1
+        number = self._numbers[name] = self._numbers.get(name, 0) + 1
         if not is_free(kind):
             self.position += 1
         position = 0 if is_free(kind) else self.position
-        return StepCall(StepKey(self.task, name, self._numbers[name]), kind, position)
+        return StepCall(StepKey(self.task, name, number), kind, position)

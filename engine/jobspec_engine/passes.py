@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from jobspec_engine.branches import Branches
 from jobspec_engine.context import event_of
 from jobspec_engine.errors import StepDrift, StepError, StepFailed
-from jobspec_engine.memos import Memos
+from jobspec_engine.memos import NO_MEMOS, Memos
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -69,7 +69,7 @@ class Pass:
         self.wake_at: datetime | None = None
         self._first = run.attempt == 1 and run.passes == 1
         self._known: Known | None = None
-        self._memos = Memos({})
+        self._memos = NO_MEMOS
         self._reading = asyncio.Lock()
         self._parked: dict[asyncio.Future[None], datetime | None] = {}
         self._at_work = 0

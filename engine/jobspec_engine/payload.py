@@ -40,6 +40,8 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
     not text, nan and infinities, cycles, other types), for more than 500 levels and for more than
     16 MiB of text.
     """
+    if value is None:  # what most handlers return
+        return "null"
     try:
         text = _encode(value)
     except (TypeError, ValueError):

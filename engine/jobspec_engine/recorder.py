@@ -6,13 +6,14 @@ import asyncio
 import json
 import logging
 from collections import deque
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from jobspec_engine.database import is_away
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
     from types import TracebackType
 
     from jobspec_engine.persistence import Persistence
@@ -34,19 +35,21 @@ _MAX_MESSAGE = 1000
 
 
 class Recorder:
-    """Records ends, and tells of each lease when it is done with: `on_recorded(held, kept)`.
+    """Records ends, and tells of the leases that it is done with: `on_recorded(ended, kept)`.
 
-    `kept` is false for a run that was held no longer, or whose end could not be recorded: its lease
-    runs out, and it runs again. Ends that are handed in while one batch is on its way make the
-    next. A batch that the database refuses is recorded one by one; a run of which it refuses the
-    success as well fails with what it says of it, since its handler would only do the same again.
+    `kept` has the ids of the runs whose ends were recorded. One that it lacks was held no longer,
+    or its end could not be recorded: its lease runs out, and it runs again.
+
+    Ends that are handed in while one batch is on its way make the next. A batch that the database
+    refuses is recorded one by one; a run of which it refuses the success as well fails with what it
+    says of it, since its handler would only do the same again.
     """
 
     def __init__(
         self,
         statements: Statements,
         database: Persistence,
-        on_recorded: Callable[[Held, bool], None],
+        on_recorded: Callable[[Sequence[Held], Collection[int]], None],
         *,
         backlog: int = _BACKLOG,
     ) -> None:
@@ -57,6 +60,8 @@ class Recorder:
         self._waiting: deque[Ended] = deque()
         self._under_way = 0
         self._running: asyncio.Task[None] | None = None
+        # Not that of a handler, whose task may be the one that hands in an end.
+        self._context = copy_context()
 
     async def __aenter__(self) -> Self:
         return self
@@ -87,7 +92,7 @@ class Recorder:
         """Hand in how a pass ended; a `Suspension` until no time gives its run back."""
         self._waiting.append(ended)
         if self._running is None:
-            self._running = asyncio.create_task(self._drain())
+            self._running = asyncio.create_task(self._drain(), context=self._context)
 
     async def _drain(self) -> None:
         try:
@@ -136,8 +141,7 @@ class Recorder:
                 if isinstance(batch[0], Completion):
                     await self._write(self._fail, [_refused(batch[0], error)])
                     return
-        for one in batch:
-            self._on_recorded(Held(one.run_id, one.lease_token), one.run_id in kept)
+        self._on_recorded([Held(one.run_id, one.lease_token) for one in batch], kept)
 
     async def _complete(self, batch: Sequence[Completion]) -> set[int]:
         return set(await self._database.fetch(self._statements.complete(batch)))

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobspec_engine.errors import WorkerError
 from jobspec_engine.statements import MOST_CLAIMED
@@ -14,10 +14,13 @@ from jobspec_engine.statements import MOST_CLAIMED
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from jobspec_engine.rows import Claimed, Held
+    from jobspec_engine.entry import Entry
+    from jobspec_engine.rows import Held
 
-# Claimed ahead are so many runs as this worker starts within this time, in seconds.
+# Claimed ahead are so many runs as this worker starts within this time, in seconds, but at most so
+# many times what it ended in the time before.
 _AHEAD = 0.1
+_GROWTH = 8
 
 # One that was claimed ahead and has not started within this time, in seconds, is given back: others
 # may have a slot for it.
@@ -25,14 +28,6 @@ _PATIENCE = 0.5
 
 # How much of the mean duration the latest run makes up.
 _WEIGHT = 0.1
-
-
-class Waiting(NamedTuple):
-    """A run that was claimed ahead, and until when it waits here."""
-
-    run: Claimed
-    held: Held
-    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +41,9 @@ class Room:
 class Slots:
     """Counts the runs of a worker: `concurrency` at once, and of some jobs no more than `limits`.
 
-    Runs are claimed ahead by how many ended just now, and no more than would start soon if each
-    took the mean time of the latest: nothing for the first ones, nothing while handlers are slow.
+    Runs are claimed ahead that would start soon if each took the mean time of the latest, and no
+    more than a few times as many as ended just now: nothing for the first ones, nothing while
+    handlers are slow.
     Raises `WorkerError` for a limit of an unknown job or of less than one run.
     """
 
@@ -66,7 +62,7 @@ class Slots:
         self._clock = clock
         self._held: Counter[str] = Counter()
         self._at_work = 0
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[Entry] = deque()
         self._ends: deque[float] = deque()
         self._mean = 0.0
 
@@ -84,16 +80,17 @@ class Slots:
         for group in tuple(self._groups):
             yield Room(group, max(min(self._room(), self._room_of(group), MOST_CLAIMED), 0))
 
-    def take(self, run: Claimed, held: Held) -> bool:
+    def take(self, entry: Entry) -> bool:
         """Take a claimed run in. True: start it now; false: it waits for a slot."""
-        self._held[run.job_id] += 1
+        self._held[entry.run.job_id] += 1
         if self._at_work < self._concurrency:
             self._at_work += 1
             return True
-        self._waiting.append(Waiting(run, held, self._clock() + _PATIENCE))
+        entry.until = self._clock() + _PATIENCE
+        self._waiting.append(entry)
         return False
 
-    def end(self, job_id: str, seconds: float) -> Waiting | None:
+    def end(self, job_id: str, seconds: float) -> Entry | None:
         """Free the slot of a run that ended; return the one that takes it, to be started."""
         self._held[job_id] -= 1
         self._at_work -= 1
@@ -104,23 +101,22 @@ class Slots:
         self._at_work += 1
         return self._waiting.popleft()
 
-    def give_up(self, *, everything: bool = False) -> list[Waiting]:
+    def give_up(self, *, everything: bool = False) -> list[Entry]:
         """Let go of the runs that have waited too long for a slot, or of all that wait."""
-        given_up: list[Waiting] = []
+        given_up: list[Entry] = []
         now = self._clock()
         while self._waiting and (everything or self._waiting[0].until <= now):
             given_up.append(self._waiting.popleft())
         self._held.subtract(one.run.job_id for one in given_up)
         return given_up
 
-    def withdraw(self, held: Held) -> bool:
-        """Let go of one run that waits, if it does; return whether it did."""
-        for waiting in self._waiting:
-            if waiting.held == held:
-                self._waiting.remove(waiting)
-                self._held[waiting.run.job_id] -= 1
-                return True
-        return False
+    def withdraw(self, held: Collection[Held]) -> list[Entry]:
+        """Let go of those of these runs that wait."""
+        withdrawn = [one for one in self._waiting if one.held in held]
+        for one in withdrawn:
+            self._waiting.remove(one)
+            self._held[one.run.job_id] -= 1
+        return withdrawn
 
     def patience(self) -> list[float]:
         """Return for how many seconds the first of those that wait may go on, if any waits."""
@@ -140,8 +136,8 @@ class Slots:
             self._ends.popleft()
         if not self._ends:
             return 0
-        soon = self._concurrency * _AHEAD / self._mean if self._mean else len(self._ends)
-        return min(len(self._ends), int(soon))
+        most = len(self._ends) * _GROWTH
+        return min(most, int(self._concurrency * _AHEAD / self._mean)) if self._mean else most
 
 
 def _check(job_ids: Collection[str], limits: Mapping[str, int]) -> None:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
 from psycopg.rows import tuple_row
 
-from jobspec_engine.arrays import BigIntegers, Booleans, Digests, Integers, Intervals, Texts
+from jobspec_engine.arrays import (
+    BigIntegers,
+    Booleans,
+    Digests,
+    Integers,
+    Intervals,
+    Texts,
+    Uuids,
+)
 from jobspec_engine.cancel import Cancelled
 from jobspec_engine.dispatch import columns
 from jobspec_engine.replay import DeadRun
@@ -212,7 +220,7 @@ class Statements:
             worker=worker,
         )
 
-    def heartbeat(self, held: Iterable[Held], lease: timedelta) -> Call[Renewed]:
+    def heartbeat(self, held: Sequence[Held], lease: timedelta) -> Call[Renewed]:
         """Extend leases: those that are still held, and which of them were locked."""
         return self._fenced("heartbeat", Renewed._make, held, lease=lease)
 
@@ -231,8 +239,9 @@ class Statements:
 
     def complete(self, completions: Iterable[Completion]) -> Call[int]:
         """End runs with success: the ids of the runs that were still held."""
-        run_ids, tokens, results = columns(completions, 3)
-        return self._call("complete", _first, run_ids=run_ids, lease_tokens=tokens, results=results)
+        ended = list(completions)
+        results = Texts(one.result for one in ended)
+        return self._fenced("complete", _first, ended, results=results)
 
     def fail(self, failures: Iterable[Failure]) -> Call[int]:
         """End attempts without success: the ids of the runs that were still held."""
@@ -297,10 +306,19 @@ class Statements:
         return self._call("runs", RunRow._make, job_id=job_id, state=state, limit=limit)
 
     def _fenced(
-        self, name: str, row: Callable[[Sequence[Any]], Row], held: Iterable[Held], **params: object
+        self,
+        name: str,
+        row: Callable[[Sequence[Any]], Row],
+        held: Sequence[Held | Completion],
+        **params: object,
     ) -> Call[Row]:
-        run_ids, tokens = columns(held, 2)
-        return self._call(name, row, run_ids=run_ids, lease_tokens=tokens, **params)
+        return self._call(
+            name,
+            row,
+            run_ids=BigIntegers(one.run_id for one in held),
+            lease_tokens=Uuids(one.lease_token for one in held),
+            **params,
+        )
 
 
 # How many runs one claim takes: claim.sql tells the planner so.

@@ -198,10 +198,9 @@ class Steps:
                 memo = await self._pass.keep(write._replace(result=str(current)))
             return int(memo.result or 1)
 
-    async def entered(self, handler: Awaitable[object]) -> object:
-        """Await a handler as the one that calls these steps."""
+    def enter(self) -> None:
+        """Begin the pass: the task that calls this is the handler's own."""
         self._pass.branches.enter()
-        return await handler
 
     def _call(self, name: str, kind: Kind) -> StepCall:
         if (outer := _inside.get()) is not None:

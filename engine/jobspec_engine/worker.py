@@ -9,12 +9,13 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from jobspec_engine.attempt import Handlers, attempt
+from jobspec_engine.entry import Entry
 from jobspec_engine.failure import failed_words
 from jobspec_engine.handlers import load_handlers
 from jobspec_engine.job_sets import merged
@@ -33,7 +34,7 @@ from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.recorder import Ended
@@ -104,10 +105,10 @@ class Worker:
             dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
         )
         self._journal = Journal(jobs, self._statements, self._database, self._keeper.holds, short)
-        self._attempts: dict[Held, asyncio.Task[Ended | None]] = {}
-        self._lost: set[Held] = set()
+        self._entries: dict[Entry, asyncio.Task[None]] = {}
         self._sated: tuple[str, ...] = ()  # the jobs of which nothing more was due
         self._nudge = asyncio.Event()
+        self._context = copy_context()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -117,6 +118,7 @@ class Worker:
         With `until_idle` return as soon as no run is due and none is running: for tests and demos.
         """
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
         try:
             with migrated(self._statements.schema), self._keeper:
                 async with self._database, self._recorder:
@@ -140,8 +142,8 @@ class Worker:
         self._give_back_waiting(everything=True)
         if now:
             self._database.give_up()
-            for task in self._attempts.values():
-                task.cancel()
+            for entry in self._entries:
+                entry.leave()
 
     async def _work(self, *, until_idle: bool) -> None:
         try:
@@ -165,8 +167,8 @@ class Worker:
         return [self._upkeep_loop(), self._listen_loop(), self._upkeep.prune_loop()]
 
     async def _attempts_ended(self) -> None:
-        while self._attempts:
-            await asyncio.wait(self._attempts.values())
+        while self._entries:
+            await asyncio.wait(self._entries.values())
 
     async def _claim_loop(self, *, until_idle: bool) -> None:
         while not self._stopping:
@@ -197,80 +199,83 @@ class Worker:
         claimed = await self._database.fetch(
             self._statements.claim(room.job_ids, room.runs, self._lease, lease_token, self.name)
         )
-        for run in claimed:
-            held = Held(run.run_id, lease_token)
-            self._keeper.hold(held, asked_at)
+        entries = [Entry(run, Held(run.run_id, lease_token)) for run in claimed]
+        self._keeper.hold([one.held for one in entries], asked_at)
+        for entry in entries:
             if self._stopping:
-                self._recorder.record(Suspension(*held, entered=False))
-            elif self._slots.take(run, held):
-                self._start(run, held)
-        return len(claimed)
+                self._recorder.record(Suspension(*entry.held, entered=False))
+            elif self._slots.take(entry):
+                self._start(entry)
+        return len(entries)
 
-    def _start(self, run: Claimed, held: Held) -> None:
-        task = asyncio.create_task(
-            traced(run, lambda: attempt(run, held, self._handlers, self._journal))
+    def _start(self, entry: Entry) -> None:
+        entry.began = time.monotonic()
+        # By its class: one that the loop makes takes half as long again. In a context of its own,
+        # and not in that of the run whose slot it takes.
+        entry.task = asyncio.Task(
+            self._enter(entry), name=entry.run.job_id, context=self._context.copy()
         )
-        self._attempts[held] = task
-        task.add_done_callback(partial(self._ended, run, held, time.monotonic()))
+        self._entries[entry] = entry.task
 
-    def _ended(
-        self, run: Claimed, held: Held, started_at: float, task: asyncio.Task[Ended | None]
-    ) -> None:
-        """Hand in how a pass ended, and give its slot to the next run."""
-        del self._attempts[held]
-        next_one = self._slots.end(run.job_id, time.monotonic() - started_at)
-        if next_one is not None:
-            self._start(next_one.run, next_one.held)
-        if run.job_id not in self._sated:
-            self._nudge.set()
-        lost = held in self._lost
-        self._lost.discard(held)
-        if task.cancelled():
-            self._left(held, lost=lost)
-        elif error := task.exception():
-            log.error(
+    async def _enter(self, entry: Entry) -> None:
+        """Make a pass, hand in how it ended, and give its slot to the next run."""
+        entry.entered = True
+        try:
+            if entry.left:
+                self._recorder.record(Suspension(*entry.held, entered=False))
+            else:
+                self._hand_in(
+                    entry,
+                    await traced(entry.run, lambda: attempt(entry, self._handlers, self._journal)),
+                )
+        except asyncio.CancelledError:
+            self._recorder.record(Suspension(*entry.held))
+        except Exception:
+            log.exception(
                 "run %d: its pass broke; its lease will run out",
-                run.run_id,
-                exc_info=error,
-                extra=self._about(run),
+                entry.run.run_id,
+                extra=self._about(entry.run),
             )
-            self._keeper.drop(held)
-        else:
-            self._hand_in(run, held, task.result())
+            self._keeper.drop([entry.held])
+        finally:
+            self._free(entry)
 
-    def _left(self, held: Held, *, lost: bool) -> None:
-        """Give back a run whose pass was cancelled, unless somebody else may have it."""
-        if lost:
-            self._recorded(held, kept=False)
-        else:
-            self._recorder.record(Suspension(*held))
+    def _free(self, entry: Entry) -> None:
+        del self._entries[entry]
+        next_one = self._slots.end(entry.run.job_id, time.monotonic() - entry.began)
+        if next_one is not None:
+            self._start(next_one)
+        if entry.run.job_id not in self._sated:
+            self._nudge.set()
 
-    def _hand_in(self, run: Claimed, held: Held, ended: Ended | None) -> None:
+    def _hand_in(self, entry: Entry, ended: Ended | None) -> None:
         if ended is None:
-            self._recorded(held, kept=False)
+            self._recorded([entry.held], set())
             return
         if isinstance(ended, Failure):
-            self._log(logging.WARNING, run, failed_words(ended))
+            self._log(logging.WARNING, entry.run, failed_words(ended))
         elif isinstance(ended, Completion):
-            self._log(logging.DEBUG, run, "completed")
+            self._log(logging.DEBUG, entry.run, "completed")
         if not isinstance(ended, Suspension):
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
 
-    def _recorded(self, held: Held, kept: bool) -> None:  # noqa: FBT001  the recorder calls it
-        """Let the lease of a run go whose end was recorded, or could not be."""
-        self._keeper.drop(held)
+    def _recorded(self, ended: Sequence[Held], kept: Collection[int]) -> None:
+        """Let the leases of runs go whose ends were recorded, or could not be."""
+        self._keeper.drop(ended)
         self._nudge.set()
-        if not kept:
-            log.warning(
-                "run %d: lease lost before its end; nothing was recorded",
-                held.run_id,
-                extra={"worker": self.name, "run_id": held.run_id},
-            )
+        for held in ended:
+            if held.run_id not in kept:
+                log.warning(
+                    "run %d: lease lost before its end; nothing was recorded",
+                    held.run_id,
+                    extra={"worker": self.name, "run_id": held.run_id},
+                )
 
     def _log(self, level: int, run: Claimed, what: str) -> None:
-        words = (run.run_id, run.job_id, run.attempt, run.max_attempts, what)
-        log.log(level, "run %d: job %s, attempt %d of %d %s", *words, extra=self._about(run))
+        if log.isEnabledFor(level):
+            words = (run.run_id, run.job_id, run.attempt, run.max_attempts, what)
+            log.log(level, "run %d: job %s, attempt %d of %d %s", *words, extra=self._about(run))
 
     def _about(self, run: Claimed) -> dict[str, object]:
         """Return what log records carry of a run, for structured logs."""
@@ -286,35 +291,35 @@ class Worker:
         for waiting in self._slots.give_up(everything=everything):
             self._recorder.record(Suspension(*waiting.held, entered=False))
 
-    def _soon(self, react: Callable[[Held], None]) -> Callable[[Held], None]:
+    def _soon(self, react: Callable[[Sequence[Held]], None]) -> Callable[[Sequence[Held]], None]:
         """Return what takes the keeper's word, in its thread, to the event loop."""
 
-        def told(held: Held) -> None:
+        def told(held: Sequence[Held]) -> None:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(react, held)
 
         return told
 
-    def _cancel(self, held: Held) -> None:
-        """End a pass whose run was asked to end: giving it back makes it `cancelled`."""
-        task = self._attempts.get(held)
-        if task is not None and not task.cancelling():
+    def _cancel(self, asked: Sequence[Held]) -> None:
+        """End passes whose runs were asked to end: giving those back makes them `cancelled`."""
+        for entry in self._leave(asked):
             log.info(
                 "run %d: asked to end, its pass is cancelled",
-                held.run_id,
-                extra={"worker": self.name, "run_id": held.run_id},
+                entry.run.run_id,
+                extra={"worker": self.name, "run_id": entry.run.run_id},
             )
-            task.cancel()
-        if self._slots.withdraw(held):
-            self._recorder.record(Suspension(*held, entered=False))
+        for waiting in self._slots.withdraw(set(asked)):
+            self._recorder.record(Suspension(*waiting.held, entered=False))
 
-    def _lose(self, held: Held) -> None:
-        """End a pass whose run somebody else may have: this worker itself, under a newer lease."""
-        task = self._attempts.get(held)
-        if task is not None:
-            self._lost.add(held)
-            task.cancel()
-        self._slots.withdraw(held)
+    def _lose(self, lost: Sequence[Held]) -> None:
+        """End passes whose runs somebody else may have: this worker itself, under newer leases."""
+        self._leave(lost)
+        self._slots.withdraw(set(lost))
+
+    def _leave(self, held: Sequence[Held]) -> list[Entry]:
+        """End passes; return those that are not ending yet."""
+        those = set(held)
+        return [one for one in self._entries if one.held in those and one.leave()]
 
     async def _upkeep_loop(self) -> None:
         """Be seen, reclaim, and send cron ticks, once a poll."""

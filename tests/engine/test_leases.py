@@ -208,7 +208,7 @@ class Losses:
         self.news = threading.Event()
 
     def __call__(self, held):
-        self.lost.append(held)
+        self.lost += held
         self.news.set()
 
 
@@ -220,8 +220,8 @@ def test_the_keeper_renews_what_it_holds_and_tells_what_was_lost(dsn, connection
     ]
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
         for held in (kept, lost, dropped):
-            keeper.hold(held, time.monotonic())
-        keeper.drop(dropped)
+            keeper.hold([held], time.monotonic())
+        keeper.drop([dropped])
         before = {run.id: run.lease_until for run in runs(connection)}
         until(lambda: runs(connection)[0].lease_until > before[kept.run_id], "a renewal")
         connection.execute(
@@ -243,8 +243,8 @@ def test_the_keeper_tells_an_old_lease_of_a_run_from_the_new_one(dsn, connection
     old, losses = Held(claim(connection)[0].run_id, uuid4()), Losses()
     new = Held(old.run_id, run_of(connection).lease_token)
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
-        keeper.hold(old, time.monotonic())
-        keeper.hold(new, time.monotonic())
+        keeper.hold([old], time.monotonic())
+        keeper.hold([new], time.monotonic())
         assert losses.news.wait(PATIENCE)
         before = run_of(connection).lease_until
         until(lambda: run_of(connection).lease_until > before, "a renewal")
@@ -264,8 +264,8 @@ def test_a_locked_row_costs_no_other_run_its_lease(dsn, connection):
     ):
         locking.execute("select from jobspec.job_queue where id = %s for update", [locked.run_id])
         since = time.monotonic()
-        keeper.hold(locked, since)
-        keeper.hold(free, since)
+        keeper.hold([locked], since)
+        keeper.hold([free], since)
         before = runs(connection)[1].lease_until
         until(lambda: runs(connection)[1].lease_until > before + SHORT, "two renewals")
         assert losses.news.wait(PATIENCE)
@@ -281,7 +281,7 @@ def test_a_row_that_was_locked_for_a_while_is_renewed_again(dsn, connection):
     with LeaseKeeper(dsn, SQL, 4 * SHORT, pytest.fail, pytest.fail) as keeper:
         with psycopg.connect(dsn) as locking:
             locking.execute("select from jobspec.job_queue for update")
-            keeper.hold(held, time.monotonic())
+            keeper.hold([held], time.monotonic())
             keeper.renew_now()
             before = run_of(connection).lease_until
         until(lambda: run_of(connection).lease_until > before, "a renewal")
@@ -294,7 +294,7 @@ def test_the_keeper_gives_a_lease_up_that_it_can_not_renew_in_its_time(dsn, conn
     held = Held(claim(connection, token=token)[0].run_id, token)
     connection.execute("alter table jobspec.job_queue rename to gone")
     with LeaseKeeper(dsn, SQL, SHORT, losses, pytest.fail) as keeper:
-        keeper.hold(held, time.monotonic())
+        keeper.hold([held], time.monotonic())
         assert losses.news.wait(PATIENCE)
     assert losses.lost == [held]
 
@@ -303,10 +303,10 @@ def test_a_lease_is_held_for_sure_only_in_the_time_since_it_was_asked_for(dsn, c
     """Whoever was frozen between a claim and its answer must not take the lease for a new one."""
     held, forgotten = Held(1, uuid4()), Held(2, uuid4())
     keeper = LeaseKeeper(dsn, SQL, LEASE, pytest.fail, pytest.fail)
-    keeper.hold(held, time.monotonic())
+    keeper.hold([held], time.monotonic())
     assert keeper.holds(held)
     assert not keeper.holds(forgotten)
-    keeper.hold(held, time.monotonic() - LEASE.total_seconds())
+    keeper.hold([held], time.monotonic() - LEASE.total_seconds())
     assert not keeper.holds(held)
 
 
@@ -383,7 +383,7 @@ async def test_a_pass_whose_lease_was_lost_can_not_complete_the_run(dsn, clock, 
         reclaim(connection)
         claim(connection, token=(token := uuid4()), lease=timedelta(hours=9))
         gate.open.set()
-        await until_async(lambda: not at_work._attempts, "the end of the pass")
+        await until_async(lambda: not at_work._entries, "the end of the pass")
     assert gate.left == ["let through"]
     assert (run_of(connection).state, run_of(connection).lease_token) == ("running", token)
     assert run_of(connection).result is None

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from jobspec_engine.entry import Entry
 from jobspec_engine.errors import WorkerError
 from jobspec_engine.rows import Claimed, Held
 from jobspec_engine.slots import Room, Slots
@@ -23,16 +24,17 @@ def time():
     return Time()
 
 
-def run(run_id, job_id="job"):
-    return Claimed(run_id, job_id, 1, 5, "e", "event", "{}", 0, None, timedelta(0), 1)
-
-
 def held(run_id):
     return Held(run_id, UUID(int=run_id))
 
 
+def entry(run_id, job_id="job"):
+    run = Claimed(run_id, job_id, 1, 5, "e", "event", "{}", 0, None, timedelta(0), 1)
+    return Entry(run, held(run_id))
+
+
 def take(slots, *run_ids, job_id="job"):
-    return [slots.take(run(run_id, job_id), held(run_id)) for run_id in run_ids]
+    return [slots.take(entry(run_id, job_id)) for run_id in run_ids]
 
 
 def room(slots):
@@ -56,15 +58,20 @@ def test_the_first_runs_are_not_claimed_ahead(time):
     assert room(slots) == 0
 
 
-def test_as_many_are_claimed_ahead_as_just_ended(time):
-    slots = warmed_up(time, ends=10)
+def test_as_many_are_claimed_ahead_as_start_soon_at_the_mean_time_of_a_run(time):
+    slots = warmed_up(time, concurrency=2, seconds=0.01)
     take(slots, 100, 101)
-    assert room(slots) == 10
+    assert room(slots) == 2 * 0.1 / 0.01
     time.now += 0.1
     assert room(slots) == 0
 
 
-def test_no_more_are_claimed_ahead_than_start_soon_at_the_mean_time_of_a_run(time):
+def test_a_few_ends_promise_no_more_than_a_few_times_as_many(time):
+    slots = warmed_up(time, concurrency=100, seconds=0.001, ends=10)
+    assert room(slots) == 100 + 10 * 8
+
+
+def test_nothing_is_claimed_ahead_of_slow_runs(time):
     """Runs that all took a minute and ended at once promise no free slot for another minute."""
     slots = warmed_up(time, concurrency=100, seconds=60, ends=100)
     take(slots, *range(200, 300))
@@ -84,7 +91,7 @@ def test_the_mean_time_follows_the_latest_runs(time):
 def test_what_waits_takes_the_room_of_what_could_be_claimed_ahead(time):
     slots = warmed_up(time, ends=10)
     assert take(slots, 1, 2, 3, 4) == [True, True, False, False]
-    assert room(slots) == 8
+    assert room(slots) == 20 - 2
     assert slots.held == 4
 
 
@@ -117,9 +124,8 @@ def test_all_that_wait_can_be_given_up_at_once(time):
 def test_one_that_waits_can_be_withdrawn(time):
     slots = warmed_up(time)
     take(slots, 1, 2, 3, 4)
-    assert slots.withdraw(held(3))
-    assert not slots.withdraw(held(3))
-    assert not slots.withdraw(held(1))
+    assert [one.held for one in slots.withdraw([held(1), held(3)])] == [held(3)]
+    assert slots.withdraw([held(3)]) == []
     assert slots.end("job", 0.01).run.run_id == 4
 
 

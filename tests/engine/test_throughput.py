@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from uuid import uuid4
 
 import pytest
@@ -14,11 +15,12 @@ from enginekit import (
     job,
     jobs,
     run_of,
+    run_until_idle,
     runs,
     until_async,
     working,
 )
-from jobspec_engine import Client
+from jobspec_engine import Client, Worker
 from jobspec_engine import recorder as recorder_module
 from jobspec_engine.persistence import Persistence
 from jobspec_engine.recorder import Recorder
@@ -34,6 +36,16 @@ def send(dsn, compiled, how_many=1, event="event"):
 
 def states(connection):
     return [run.state for run in runs(connection)]
+
+
+class Told:
+    """Takes what a recorder tells: of each lease, whether the end of its run was recorded."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, ended, kept):
+        self.kept |= {held: held.run_id in kept for held in ended}
 
 
 @pytest.fixture
@@ -77,16 +89,16 @@ async def test_no_run_is_claimed_while_too_many_ends_wait_for_their_record(dsn, 
 
 async def test_a_success_that_the_database_refuses_fails_its_run_alone(dsn, connection, caplog):
     send(dsn, job(), 3)
-    token, told = uuid4(), {}
+    token, told = uuid4(), Told()
     held = [Held(run.run_id, token) for run in claim(connection, token=token)]
     async with (
         Persistence(dsn, PATIENCE) as database,
-        Recorder(SQL, database, told.__setitem__) as recorder,
+        Recorder(SQL, database, told) as recorder,
     ):
         for one, result in zip(held, ("1", "no JSON", "3"), strict=True):
             recorder.record(Completion(*one, result))
     assert states(connection) == ["completed", "failed", "completed"]
-    assert told == dict.fromkeys(held, True)
+    assert told.kept == dict.fromkeys(held, True)
     (dead,) = dead_letters(connection)
     assert dead.reason == "not-retriable"
     assert dead.message.startswith("its result can't be recorded: invalid input syntax for type")
@@ -96,13 +108,13 @@ async def test_a_success_that_the_database_refuses_fails_its_run_alone(dsn, conn
 async def test_a_success_too_large_for_the_database_is_not_tried_for_ever(dsn, connection):
     """`ProgramLimitExceeded` is an `OperationalError` to psycopg, and no matter of the line."""
     send(dsn, job(), 2)
-    token, told = uuid4(), {}
+    token, told = uuid4(), Told()
     held = [Held(run.run_id, token) for run in claim(connection, token=token)]
     refuse(connection, held[0].run_id, "54000")
     async with (
         asyncio.timeout(PATIENCE),
         Persistence(dsn, PATIENCE) as database,
-        Recorder(SQL, database, told.__setitem__) as recorder,
+        Recorder(SQL, database, told) as recorder,
     ):
         for one in held:
             recorder.record(Completion(*one, "1"))
@@ -111,18 +123,18 @@ async def test_a_success_too_large_for_the_database_is_not_tried_for_ever(dsn, c
 
 async def test_a_failure_that_the_database_refuses_is_let_go_alone(dsn, connection, caplog):
     send(dsn, job(), 2)
-    token, told = uuid4(), {}
+    token, told = uuid4(), Told()
     held = [Held(run.run_id, token) for run in claim(connection, token=token)]
     refuse(connection, held[0].run_id, "23514", "failed")
     async with (
         asyncio.timeout(PATIENCE),
         Persistence(dsn, PATIENCE) as database,
-        Recorder(SQL, database, told.__setitem__) as recorder,
+        Recorder(SQL, database, told) as recorder,
     ):
         for one in held:
             recorder.record(Failure(*one, None, "not-retriable", "no", "{}"))
     assert states(connection) == ["running", "failed"]
-    assert told == dict(zip(held, (False, True), strict=True))
+    assert told.kept == dict(zip(held, (False, True), strict=True))
     assert f"run {held[0].run_id}: its end can't be recorded" in caplog.text
 
 
@@ -159,6 +171,42 @@ async def test_what_was_claimed_ahead_starts_when_a_slot_is_free(dsn, connection
         gate.open.set()
         await until_async(lambda: states(connection) == ["completed"] * 4)
     assert {run.attempt for run in runs(connection)} == {1}
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_a_run_sees_no_context_variable_of_the_run_whose_slot_it_takes(dsn, connection):
+    variable, seen = ContextVar("variable", default=None), []
+
+    async def handler(context):
+        seen.append(variable.get())
+        variable.set(context.run_id)
+
+    compiled = job(handler=handler)
+    send(dsn, compiled, 4)
+    await run_until_idle(compiled, dsn, concurrency=1)
+    assert seen == [None] * 4
+
+
+async def test_a_pass_that_is_left_before_it_began_is_given_back_without_being_one(
+    dsn, connection, monkeypatch
+):
+    started = []
+
+    def start_and_leave(self, entry):
+        start(self, entry)
+        started.append(entry.leave())
+
+    start = Worker._start
+    monkeypatch.setattr(Worker, "_start", start_and_leave)
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled)
+    async with working(compiled, dsn) as at_work:
+        await until_async(lambda: started)
+        at_work.stop()
+    assert gate.entered.empty()
+    run = run_of(connection)
+    assert (run.state, run.attempt, run.passes) == ("pending", 0, 0)
 
 
 @pytest.mark.usefixtures("ahead")
@@ -260,7 +308,7 @@ async def test_a_job_at_its_limit_does_not_keep_others_from_being_run_in_time(
 async def test_a_pass_that_breaks_the_engine_costs_no_other_run(
     dsn, connection, monkeypatch, caplog
 ):
-    async def broken(run, held, handlers, journal):
+    async def broken(entry, handlers, journal):
         raise AssertionError("broken")
 
     monkeypatch.setattr("jobspec_engine.worker.attempt", broken)

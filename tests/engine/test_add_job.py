@@ -177,6 +177,18 @@ def test_a_debounce_of_the_spec_and_a_job_key_are_one_mechanism(dsn, connection,
     assert run_of(connection).run_at == clock.now() + timedelta(minutes=5)
 
 
+def test_an_older_event_joins_an_added_run_that_is_due_later_than_its_bound_and_bounds_nothing(
+    dsn, connection, clock
+):
+    options = {"key": "event.data.key", "period": "2s", "timeout": "10s"}
+    with Client(job(debounce=options), dsn) as client:
+        client.add_job("job", job_key="k", delay=timedelta(minutes=1))
+        (told,) = client.send("event", {"key": "k"}, ts=1).jobs
+    assert told.outcome == "coalesced"
+    run = run_of(connection)
+    assert (run.run_at, run.run_by) == (clock.now() + timedelta(minutes=1), None)
+
+
 def test_runs_are_claimed_by_priority_then_by_time(client, connection, clock):
     order = [(5, 0), (-5, 0), (0, 1), (0, 0)]
     for priority, seconds in order:

@@ -166,7 +166,7 @@ enqueued as (
     order by job_id, debounce_digest, run_id
     on conflict (job_id, debounce_digest)
         where state = 'pending' and first_claimed_at is null and debounce_digest is not null
-    -- An older event that arrives late neither replaces nor postpones.
+    -- An older event that arrives late neither replaces nor postpones, nor bounds a run that has no bound.
     do update set
         event_id = case when excluded.event_ts >= kept.event_ts then excluded.event_id else kept.event_id end,
         event_ts = greatest(kept.event_ts, excluded.event_ts),
@@ -176,7 +176,10 @@ enqueued as (
             )
             else kept.run_at
         end,
-        run_by = coalesce(kept.run_by, excluded.run_by),
+        run_by = case
+            when excluded.event_ts >= kept.event_ts then coalesce(kept.run_by, excluded.run_by)
+            else kept.run_by
+        end,
         debounce_mode = excluded.debounce_mode,
         max_attempts = excluded.max_attempts,
         events = kept.events + excluded.events

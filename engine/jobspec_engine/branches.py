@@ -12,8 +12,9 @@ of what they awaited; they are refused, and need names of their own.
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobspec_engine.errors import StepError
 from jobspec_engine.memos import Calls
@@ -29,10 +30,10 @@ class _Branch:
 
     __slots__ = ("calls", "owner", "task")
 
-    def __init__(self, owner: Branches, calls: Calls) -> None:
+    def __init__(self, owner: Branches, calls: Calls, task: asyncio.Task[Any] | None) -> None:
         self.owner = owner
         self.calls = calls
-        self.task = asyncio.current_task()
+        self.task = task
 
 
 # The task that code runs in and how many steps it had called; in a task that has not called any,
@@ -46,10 +47,25 @@ class Branches:
     def __init__(self) -> None:
         self._alike: dict[str, tuple[object, int]] = {}
         self._turn: object | None = None
+        self._own: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
 
     def enter(self) -> None:
         """Begin a pass: the task that calls this is the handler's own."""
-        _here.set((_Branch(self, Calls("")), 0))
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._own = asyncio.current_task()
+        _here.set((_Branch(self, Calls(""), self._own), 0))
+
+    def in_own_task(self) -> bool:
+        """Tell whether the handler's own task calls this."""
+        return asyncio.current_task() is self._own
+
+    def cancel(self) -> None:
+        """Cancel the handler's own task, and by that what it awaits."""
+        if self._own is not None:
+            self._own.cancel()
 
     def call(self, name: str, kind: Kind) -> StepCall:
         """Count a step of the task that calls this. Raises `StepError` where that can't be told."""
@@ -60,16 +76,18 @@ class Branches:
 
     def _branch(self, name: str) -> _Branch:
         here = _here.get()
-        if here is None or here[0].owner is not self:
+        elsewhere = threading.get_ident() != self._thread
+        if here is None or here[0].owner is not self or elsewhere:
             raise StepError(
                 f"step `{name}` is called outside of its handler: steps are for `async def`"
                 " handlers and the tasks that those make"
             )
         branch, position = here
-        if branch.task is asyncio.current_task():
+        task = asyncio.current_task(self._loop)  # to look up the running loop takes a system call
+        if branch.task is task:
             return branch
         parent = branch.calls.task and f"{branch.calls.task} > "
-        return _Branch(self, Calls(self._label(f"{parent}{position}/{name}", name)))
+        return _Branch(self, Calls(self._label(f"{parent}{position}/{name}", name)), task)
 
     def _label(self, alike: str, name: str) -> str:
         turn, count = self._alike.get(alike, (self._this_turn(), 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +12,7 @@ from jobspec_engine.errors import StepDrift, StepError, StepFailed
 from jobspec_engine.memos import NO_MEMOS, Memos
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from jobspec_engine.events import Event, Sent
@@ -56,8 +55,11 @@ class SwallowedError(StepError):
 class Pass:
     """What the steps of one pass share: the memos of the run, and how the pass ends.
 
+    A step is under way in a `with` block of it.
+
     A step that has to wait long parks. When all steps that a handler has under way are parked the
-    pass is over, and `Suspended` leaves each of them.
+    pass is over: the handler is cancelled, so that what it awaits beside them, in a `gather` say,
+    ends as well, and does not meet itself in the next pass.
     """
 
     def __init__(self, run: Claimed, held: Held, journal: Journal) -> None:
@@ -82,29 +84,33 @@ class Pass:
         _require_name(name)
         return self.branches.call(name, kind)
 
-    @contextmanager
-    def at_work(self) -> Generator[None]:
+    def __enter__(self) -> None:
         """Hold the slot while a step is under way."""
         self._at_work += 1
         self._begun += 1
-        try:
-            yield
-        finally:
-            self._at_work -= 1
-            self._suspend_when_idle()
+
+    def __exit__(self, *_: object) -> None:
+        self._at_work -= 1
+        self._suspend_when_idle()
 
     async def recall(self, call: StepCall) -> Memo | None:
         """Return the memo of a step; None: it is new.
 
         Raises `StepDrift` where the run has recorded another, `PassEnded` when the pass is over.
         """
-        self.require_going_on()
-        await self._read()
+        if self._over is not None:
+            raise self._over
+        if self._known is None:
+            await self._read()
+            self.require_going_on()
         try:
-            return self._memos.take(call)
+            memo = self._memos.take(call)
         except StepDrift as drift:
             self._over = drift
             raise
+        if memo is None:
+            self.require_going_on()
+        return memo
 
     def require_going_on(self) -> None:
         """Raise what ended the pass, if it is over."""
@@ -151,7 +157,8 @@ class Pass:
     async def park(self, wake_at: datetime | None) -> None:
         """Wait to give the slot back, until a time or until somebody settles the step.
 
-        Never returns: `Suspended` is raised.
+        Never returns: `Suspended` is raised, in other tasks than the handler's own
+        `asyncio.CancelledError`.
         """
         self.require_going_on()
         parked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -160,6 +167,10 @@ class Pass:
         self._suspend_when_idle()
         try:
             await parked
+        except asyncio.CancelledError:
+            if self._over is not None and self.branches.in_own_task():
+                raise self._over from None
+            raise
         finally:
             self._at_work += 1
             del self._parked[parked]
@@ -234,16 +245,20 @@ class Pass:
         times = [at for at in self._parked.values() if at is not None]
         self.wake_at = min(times, default=self._time() + _LONGEST_WAIT)
         self._over = Suspended("it gives its slot back")
+        self.branches.cancel()
         for parked in self._parked:
-            parked.set_exception(self._over)
+            parked.cancel()
 
 
 def _is_nothing_but(over: BaseException, error: BaseException | None) -> bool:
-    """Tell whether a handler let through what ended its pass, be it in a TaskGroup's group."""
+    """Tell whether a handler let through what ended its pass, be it in a TaskGroup's group.
+
+    A handler that awaits something else than a step is cancelled.
+    """
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return all(_is_nothing_but(over, one) for one in group.exceptions)
-    return error is over
+    return error is over or isinstance(error, asyncio.CancelledError)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -79,6 +79,11 @@ class Persistence:
 
     async def fetch(self, call: Call[Row]) -> list[Row]:
         """Execute a statement and return its rows."""
+        try:
+            return await self.fetch_once(call)  # retrying costs more CPU than the statement
+        except Exception as error:
+            if self._given_up or not is_away(error):
+                raise
         result: list[Row] = await self.retrying()(self.fetch_once, call)
         return result
 

@@ -84,7 +84,7 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
             with connection.pipeline():
                 cursor.execute(call.query, call.params, prepare=call.prepare)
                 call.meanwhile()
-        return [call.row(row) for row in cursor] if cursor.description else []
+        return [call.row(row) for row in cursor] if _has_rows(cursor) else []
 
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
@@ -96,7 +96,12 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
             async with connection.pipeline():
                 await cursor.execute(call.query, call.params, prepare=call.prepare)
                 call.meanwhile()
-        return [call.row(row) for row in await cursor.fetchall()] if cursor.description else []
+        return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
+
+
+def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
+    """Tell whether a statement returns rows. `description` would describe each of their columns."""
+    return cursor.rownumber is not None
 
 
 def drive(connection: Connection[Any], steps: Steps[Result]) -> Result:

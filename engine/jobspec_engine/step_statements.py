@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobspec_engine.dispatch import columns
 from jobspec_engine.memos import Memo, StepKey
 from jobspec_engine.statements import Call, Statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from jobspec_engine.memos import Kind, State, StepCall
     from jobspec_engine.rows import Held
 
 
 class MemoWrite(NamedTuple):
-    """A memo to keep: a row of `remember.sql`'s input, in its order. JSON is text."""
+    """A memo to keep: a row of `remember.sql`'s input. JSON is text."""
 
     run_id: int
     lease_token: Any
@@ -67,8 +68,8 @@ class StepStatements(Statements):
 
     def remember(self, writes: Iterable[MemoWrite]) -> Call[KeptRow]:
         """Keep memos: a row for each whose run was still held, as it is kept now."""
-        rows = columns(writes, len(MemoWrite._fields))
-        return self._call("remember", _kept, **dict(zip(_REMEMBER_PARAMETERS, rows, strict=True)))
+        given = [one._asdict() for one in writes]
+        return self._call("remember", _kept, writes=json.dumps(given, default=_as_text))
 
     def reopen(self, held: Held, key: StepKey) -> Call[int]:
         """Have a step that failed tried again."""
@@ -86,23 +87,11 @@ class StepStatements(Statements):
         )
 
 
-_REMEMBER_PARAMETERS = (
-    "run_ids",
-    "lease_tokens",
-    "tasks",
-    "names",
-    "numbers",
-    "positions",
-    "kinds",
-    "states",
-    "failures",
-    "results",
-    "errors",
-    "delays",
-    "wakes_at",
-    "event_names",
-    "event_matches",
-)
+def _as_text(value: object) -> str:
+    """Return what JSON has no form for as Postgres reads it."""
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(microseconds=1)} microseconds"
+    return str(value)
 
 
 def _memo(row: Sequence[Any]) -> Memo:

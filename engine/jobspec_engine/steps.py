@@ -121,16 +121,14 @@ class Steps:
         A short sleep (up to 10 s) is waited out in the process, a longer one gives the slot back.
         """
         call = self._call(name, "sleep")
-        return self._sleep(MemoWrite.of(self._pass.held, call, "done")._replace(delay=length), call)
+        return self._sleep(call, delay=length)
 
     def sleep_until(self, name: str, until: datetime) -> Coroutine[Any, Any, None]:
         """Sleep until a time, an aware datetime, as `sleep` does."""
         if until.utcoffset() is None:
             raise StepError(f"step `{name}` sleeps until a time in no zone: give it a time zone")
         call = self._call(name, "sleep")
-        return self._sleep(
-            MemoWrite.of(self._pass.held, call, "done")._replace(wake_at=until), call
-        )
+        return self._sleep(call, wake_at=until)
 
     def send_event(
         self,
@@ -189,7 +187,7 @@ class Steps:
         step of a handler: see docs/guide/living-with-code-changes.md.
         """
         call = self._call("version", "version")
-        with self._pass.at_work():
+        with self._pass:
             memo = await self._pass.recall(call)
             if memo is None and self._pass.has_memos():
                 return 1
@@ -208,7 +206,7 @@ class Steps:
         return self._pass.call(name, kind)
 
     async def _run(self, call: StepCall, work: _Work) -> Any:
-        with self._pass.at_work():
+        with self._pass:
             memo = await self._pass.recall(call)
             cause = None
             while memo is None or memo.state == "waiting":
@@ -234,9 +232,14 @@ class Steps:
             _inside.reset(inside)
         return write._replace(result=result), None
 
-    async def _sleep(self, write: MemoWrite, call: StepCall) -> None:
-        with self._pass.at_work():
-            memo = await self._pass.recall(call) or await self._pass.keep(write)
+    async def _sleep(
+        self, call: StepCall, *, delay: timedelta | None = None, wake_at: datetime | None = None
+    ) -> None:
+        with self._pass:
+            memo = await self._pass.recall(call)
+            if memo is None:
+                write = MemoWrite.of(self._pass.held, call, "done")
+                memo = await self._pass.keep(write._replace(delay=delay, wake_at=wake_at))
             if memo.wake_at is not None:
                 await self._pass.wait_until(memo.wake_at)
 
@@ -246,12 +249,12 @@ class Steps:
             return kept._replace(result=result.encode(sent))
 
         result = ResultType(call.key.name, Sent)
-        with self._pass.at_work():
+        with self._pass:
             memo = await self._pass.recall(call) or await self._pass.send(write, event)
             return cast("Sent", result.decode(memo.result))
 
     async def _wait(self, write: MemoWrite, call: StepCall) -> ReceivedEvent | None:
-        with self._pass.at_work():
+        with self._pass:
             memo = await self._pass.recall(call) or await self._pass.keep(write)
             while memo.state == "waiting" and memo.wake_at is not None:
                 if not self._pass.is_past(memo.wake_at):
@@ -261,7 +264,7 @@ class Steps:
             return None if memo.result is None else received_event(memo.result)
 
     async def _invoke(self, call: StepCall, job: str, data: str, result: ResultType) -> Any:
-        with self._pass.at_work():
+        with self._pass:
             memo = await self._pass.recall(call) or await self._pass.invoke(call, job, data)
             if memo.state == "waiting":
                 await self._pass.park(None)

@@ -163,6 +163,15 @@ async def test_a_step_inside_a_step_is_refused(dsn, connection):
     assert run_of(connection).state == "completed"
 
 
+async def test_a_thread_of_a_handler_is_told_that_steps_are_not_for_it(dsn, connection):
+    async def handler(context):
+        with pytest.raises(StepError, match="`x` is called outside of its handler"):
+            await asyncio.to_thread(lambda: context.step.run("x", print))
+
+    await run(dsn, handler)
+    assert run_of(connection).state == "completed"
+
+
 async def test_a_sync_handler_is_told_that_steps_are_not_for_it(dsn, connection):
     def handler(context):
         with pytest.raises(StepError, match="steps are for `async def` handlers"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from datetime import datetime, timedelta
 
 import pytest
@@ -185,6 +186,107 @@ async def test_it_passes_a_task_group_too(dsn, clock, connection):
 
     await run(dsn, handler, clock, passes=2)
     assert run_of(connection).result == 2
+
+
+async def test_a_plain_await_beside_a_parked_step_ends_with_the_pass(dsn, clock, connection):
+    left = []
+
+    async def watch():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.append(run_of(connection).state)
+
+    async def handler(context):
+        if context.pass_number == 1:
+            await asyncio.gather(context.step.sleep("rest", LONG), watch())
+        else:
+            await context.step.sleep("rest", LONG)
+
+    await run(dsn, handler, clock)
+    assert (left, run_of(connection).state) == (["running"], "pending")
+
+
+async def test_so_does_one_of_the_handler_itself_beside_a_task_with_a_parked_step(
+    dsn, clock, connection
+):
+    async def handler(context):
+        timer = asyncio.create_task(context.step.sleep("rest", LONG))
+        if context.pass_number == 1:
+            await asyncio.Event().wait()
+        await timer
+        return context.pass_number
+
+    await run(dsn, handler, clock, passes=2)
+    assert run_of(connection).result == 2
+
+
+async def waits(context):
+    await asyncio.wait([asyncio.create_task(context.step.sleep("rest", LONG))])
+
+
+async def waits_in_time(context):
+    await asyncio.wait_for(context.step.sleep("rest", LONG), 60)
+
+
+async def waits_behind_a_shield(context):
+    await asyncio.shield(context.step.sleep("rest", LONG))
+
+
+async def waits_for_what_ends_first(context):
+    for first in asyncio.as_completed([context.step.sleep("rest", LONG)]):
+        await first
+
+
+async def waits_under_a_timeout(context):
+    async with asyncio.timeout(60):
+        await context.step.sleep("rest", LONG)
+
+
+async def gathers_gathers(context):
+    await asyncio.gather(
+        asyncio.gather(context.step.sleep("a", LONG), asyncio.Event().wait()),
+        asyncio.gather(context.step.sleep("b", LONG), return_exceptions=True),
+    )
+
+
+async def lets_an_async_generator_wait(context):
+    async def ticks():
+        await context.step.sleep("rest", LONG)
+        yield 1
+
+    async for _ in ticks():
+        return
+
+
+async def cleans_up(context):
+    try:
+        await context.step.sleep("rest", LONG)
+    finally:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        waits,
+        waits_in_time,
+        waits_behind_a_shield,
+        waits_for_what_ends_first,
+        waits_under_a_timeout,
+        gathers_gathers,
+        lets_an_async_generator_wait,
+        cleans_up,
+    ],
+)
+async def test_a_handler_may_wait_for_its_steps_in_any_way(dsn, clock, connection, caplog, handler):
+    compiled = job(handler=handler, retries=0)
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    run = run_of(connection)
+    assert (run.state, run.run_at, run.attempt) == ("pending", clock.now() + LONG, 0)
+    gc.collect()
+    assert caplog.records == []
 
 
 async def swallows(context):

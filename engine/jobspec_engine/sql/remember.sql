@@ -2,17 +2,14 @@
 -- given up.
 --
 -- Fenced by run id and lease token: of a run that is not returned nothing was written. Locks the
--- runs by id, as all do who write memos, then the memos.
+-- runs by id, as all do who write memos, then the memos. What is given is one JSON text and not an
+-- array a column: a worker writes it in a tenth of the time.
 with given as (
     select *
-    from unnest(
-        %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(tasks)s::text[], %(names)s::text[],
-        %(numbers)s::int[], %(positions)s::int[], %(kinds)s::text[], %(states)s::text[],
-        %(failures)s::int[], %(results)s::text[], %(errors)s::text[], %(delays)s::interval[],
-        %(wakes_at)s::timestamptz[], %(event_names)s::text[], %(event_matches)s::text[]
-    ) as given (
-        run_id, lease_token, task, name, number, position, kind, state,
-        failures, result, error, delay, wake_at, event_name, event_match
+    from json_to_recordset(%(writes)s::json) as given (
+        run_id bigint, lease_token uuid, task text, name text, number int, position int, kind text,
+        state text, failures int, result text, error text, delay interval, wake_at timestamptz,
+        event_name text, event_match text
     )
 ),
 held as (

@@ -149,14 +149,29 @@ def _decoded(name: str, data: bytes) -> Source | Diagnostic:
         return finding("JS151", message, source, Span(at, at + 1), "save the file as UTF-8")
 
 
-def no_such_file(name: str) -> Diagnostic:
+def no_such_file(name: str, advice: str = "check the path") -> Diagnostic:
     """Return the finding of a file that was named and is not there."""
-    return _problem("JS150", name, "there is no such file", "check the path")
+    return _problem("JS150", name, "there is no such file", advice)
+
+
+def _near(name: str) -> str | None:
+    """Return the path of a spec file in the same folder whose name is nearly this one."""
+    from difflib import get_close_matches  # noqa: PLC0415  only needed where something is wrong
+
+    folder = Path(name).parent
+    try:
+        there = [one.name for one in folder.iterdir() if one.suffix.lower() in SUFFIXES]
+        there = [one for one in there if one.isprintable()]
+    except OSError:
+        return None
+    found = get_close_matches(Path(name).name, there, n=1)
+    return str(folder / found[0]) if found else None
 
 
 def _refused(name: str, problem: Exception) -> Diagnostic:
     if isinstance(problem, FileNotFoundError):
-        return no_such_file(name)
+        near = _near(name)
+        return no_such_file(name, f"did you mean `{near}`?") if near else no_such_file(name)
     if isinstance(problem, PermissionError):
         return _problem("JS150", name, "this file may not be read", "check its permissions")
     if isinstance(problem, OSError) and problem.strerror:

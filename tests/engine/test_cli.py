@@ -207,6 +207,13 @@ def test_an_event_that_starts_no_job_says_which_events_do(run):
     )
 
 
+def test_an_event_where_only_schedules_start_jobs_says_so(run, folder):
+    spec = 'jobs: [{id: a, triggers: [{cron: "0 4 * * *"}], handler: "handlers:wait"}]'
+    (folder / "cron.yaml").write_text(spec, encoding="utf-8")
+    result = run("send", "nightly", "--jobs", "cron.yaml")
+    assert result.stderr == "no job has the trigger `nightly`; no event starts any\n"
+
+
 def test_sending_without_specs_is_misuse_that_names_the_option(folder):
     result = jobspec("send", "email.send", EMAIL)
     assert result.exit_code == 2

@@ -257,7 +257,9 @@ def _known_events(jobs: jobspec.CompiledJobs) -> str:
     """Return which events start a job, in a few words."""
     triggers = (trigger for job in jobs.values() for trigger in job.triggers)
     names = sorted({one.event for one in triggers if isinstance(one, jobspec.EventTrigger)})
-    return "there are " + ", ".join(f"`{name}`" for name in names) if names else "no event has one"
+    if not names:
+        return "no event starts any"
+    return "there are " + ", ".join(f"`{name}`" for name in names)
 
 
 def _show_sent(sent: Sent) -> None:

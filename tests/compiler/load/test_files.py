@@ -108,6 +108,22 @@ def test_a_file_that_is_not_there_is_told(folder, name, message):
     assert (found.code, found.message, found.source.name) == ("JS150", message, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("jobs.yml", "did you mean `jobs.yaml`?"),
+        ("sub/jbos.yaml", "did you mean `sub/jobs.yaml`?"),
+        ("sub/other.txt", "check the path"),
+        ("nowhere/jobs.yaml", "check the path"),
+        ("notes.tx", "check the path"),
+    ],
+)
+def test_a_file_of_nearly_the_same_name_is_told(folder, name, advice):
+    for there in ("jobs.yaml", "sub/jobs.yaml", "notes.txt"):
+        write(folder, there)
+    assert only(name).help == advice
+
+
 def test_a_file_with_a_name_beyond_the_system_is_told(folder):
     found = only("x" * 5000)
     assert (found.code, found.message) == ("JS150", "this file can't be read: file name too long")

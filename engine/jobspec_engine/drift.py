@@ -9,13 +9,14 @@ must be allowed to create a schema, as for migrating.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from jobspec_engine.access import grant, granted
 from jobspec_engine.migrate import (
     DEFAULT_SCHEMA,
     SHIPPED,
@@ -68,8 +69,8 @@ def drift(
 ) -> tuple[Difference, ...]:
     """Return how the schema differs from what the migrations make: nothing where it does not.
 
-    Nothing is changed, though the role must be allowed to create a schema. Owners, privileges,
-    comments and the order of columns are not compared.
+    Nothing is changed, though the role must be allowed to create a schema. Owners, comments and the
+    order of columns are not compared; privileges are, of the schema's own roles once they have any.
 
     Args:
         database: where: a conninfo or `postgresql://` string, or a connection.
@@ -86,7 +87,10 @@ def drift(
     with connected(database) as connection, connection.transaction(force_rollback=True):
         missing = pending(connection, schema, folder)
         migrate(connection, scratch, folder)
-        expected, found = _objects(connection, scratch), _objects(connection, schema)
+        roles = granted(connection, schema)
+        if roles:
+            grant(connection, scratch, like=schema)
+        expected, found = (_objects(connection, one, roles) for one in (scratch, schema))
     unapplied = tuple(Difference("migration", str(step), "applied", None) for step in missing)
     return unapplied + _differences(expected, found)
 
@@ -100,7 +104,7 @@ class _Object:
 _Objects = Mapping[tuple[str, str], _Object]
 
 
-def _objects(connection: psycopg.Connection[Any], schema: str) -> _Objects:
+def _objects(connection: psycopg.Connection[Any], schema: str, roles: Sequence[str]) -> _Objects:
     """Return every object of a schema by kind and name, without the schema's name in them."""
     quoted = sql.Identifier(schema).as_string()
     connection.execute(
@@ -112,7 +116,7 @@ def _objects(connection: psycopg.Connection[Any], schema: str) -> _Objects:
             (row["kind"], row["name"].replace(f"{quoted}.", "")): _Object(
                 row["part_of"], row["definition"].replace(f"{quoted}.", "")
             )
-            for row in cursor.execute(query, {"schema": schema})
+            for row in cursor.execute(query, {"schema": schema, "roles": list(roles)})
         }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import re
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,25 +24,27 @@ from tenacity.wait import wait_random
 from jobspec_engine.errors import EditedMigrationError, MigrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
     from importlib.resources.abc import Traversable
 
 DEFAULT_SCHEMA = "jobspec"
 SHIPPED = importlib.resources.files("jobspec_engine") / "migrations"
-NAME_LIMIT = 58  # bytes: Postgres has 63 for the name of a channel, `<schema>.wake`
+NAME_LIMIT = 56  # bytes: Postgres has 63 for the name of a role, `<schema>_worker`
 
 # For how many milliseconds a migration waits for a table: whoever comes after it waits as long.
-_LOCK_PATIENCE = 2_000
+# That is over before Postgres looks for deadlocks, after a second: who holds the one of two tables
+# may want the other.
+_LOCK_PATIENCE = 500
 
 # How often it is tried then, and the mean of the seconds in between.
-_TRIES, _PAUSE = 20, 1.0
+_TRIES, _PAUSE = 40, 1.0
 
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 
 
-class _GaveWayError(MigrationError):
+class GaveWayError(MigrationError):
     """A migration let those pass who wait behind it for a table."""
 
 
@@ -88,7 +90,7 @@ def migrate(
     all of it becomes part of that transaction.
 
     Senders and workers may be at work. What they do waits until a migration is committed; while
-    that waits for them, they would wait behind it, so it gives way after two seconds and tries
+    that waits for them, they would wait behind it, so it gives way after half a second and tries
     again.
 
     Args:
@@ -106,8 +108,8 @@ def migrate(
     migrations = read_migrations(folder)
     applied: list[Applied] = []
     with connected(database) as connection:
-        giving_way = _giving_way(connection)
-        while step := giving_way(_apply_next, connection, schema, migrations):
+        try_ = giving_way(connection)
+        while step := try_(_apply_next, connection, schema, migrations):
             applied.append(step)
     return tuple(applied)
 
@@ -183,12 +185,12 @@ def connected(
     return nullcontext(database)
 
 
-def _giving_way(connection: psycopg.Connection[Any]) -> Retrying:
+def giving_way(connection: psycopg.Connection[Any]) -> Retrying:
     """Return what tries a migration again that gave way; not in the transaction of the caller."""
     if not _is_ours(connection):
         return Retrying(stop=stop_after_attempt(1), reraise=True)
     return Retrying(
-        retry=retry_if_exception_type(_GaveWayError),
+        retry=retry_if_exception_type(GaveWayError),
         stop=stop_after_attempt(_TRIES),
         wait=wait_random(max=2 * _PAUSE),
         reraise=True,
@@ -202,22 +204,34 @@ def _is_ours(connection: psycopg.Connection[Any]) -> bool:
 def _apply_next(
     connection: psycopg.Connection[Any], schema: str, migrations: Sequence[Migration]
 ) -> Applied | None:
-    ours = _is_ours(connection)
-    with connection.transaction():
-        # Held to the end of the transaction, a killed process's too: others wait and then find
-        # the migration applied.
-        connection.execute("select pg_catalog.pg_advisory_xact_lock(%s)", [_lock_key(schema)])
+    with alone(connection, schema):
         _bootstrap(connection, schema)
         steps = _pending(connection, schema, migrations)
-        if ours:
-            set_patience = "select pg_catalog.set_config('lock_timeout', %s, true)"
-            connection.execute(set_patience, [str(_LOCK_PATIENCE)])
         return _apply(connection, schema, steps[0]) if steps else None
 
 
-def _lock_key(schema: str) -> int:
-    digest = hashlib.sha256(f"jobspec migrate {schema}".encode()).digest()
-    return int.from_bytes(digest[:8], signed=True)
+@contextmanager
+def alone(connection: psycopg.Connection[Any], schema: str) -> Generator[None]:
+    """Be the only one who changes the schema, in a transaction that does not wait long for tables.
+
+    The lock ends with a killed process, too: others wait and then find what was done. In the
+    transaction of a caller it waits as that does. Raises `GaveWayError` where a table is held.
+    """
+    ours = _is_ours(connection)
+    try:
+        with connection.transaction():
+            digest = hashlib.sha256(f"jobspec migrate {schema}".encode()).digest()
+            key = int.from_bytes(digest[:8], signed=True)
+            connection.execute("select pg_catalog.pg_advisory_xact_lock(%s)", [key])
+            if ours:
+                set_patience = "select pg_catalog.set_config('lock_timeout', %s, true)"
+                connection.execute(set_patience, [str(_LOCK_PATIENCE)])
+            yield
+    except psycopg.errors.LockNotAvailable as error:
+        raise GaveWayError(
+            f"nothing was changed: a transaction holds the tables of schema `{schema}` and does not"
+            " end; `jobspec doctor` names those that are open for long"
+        ) from error
 
 
 def _bootstrap(connection: psycopg.Connection[Any], schema: str) -> None:
@@ -283,11 +297,8 @@ def _apply(connection: psycopg.Connection[Any], schema: str, migration: Migratio
         row = cursor.execute(render(insert, schema), values).fetchone()
     try:
         connection.execute(render(migration.text, schema))
-    except psycopg.errors.LockNotAvailable as error:
-        raise _GaveWayError(
-            f"migration {migration} was not applied: a transaction holds the tables of schema"
-            f" `{schema}` and does not end; `jobspec doctor` names those that are open for long"
-        ) from error
+    except psycopg.errors.LockNotAvailable:
+        raise
     except psycopg.Error as error:
         raise MigrationError(f"migration {migration} failed: {error}") from error
     if row is None:

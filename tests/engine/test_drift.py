@@ -272,7 +272,7 @@ def shows(definition, part):
 @pytest.mark.parametrize(
     ("change", "kind", "name"),
     [
-        ("alter table jobspec.job_queue alter run_at type date", "column", "job_queue.run_at"),
+        ("alter table jobspec.job_worker alter seen_at type date", "column", "job_worker.seen_at"),
         ("drop index jobspec.job_queue_debounce", "index", "job_queue_debounce"),
         (
             "alter table jobspec.job_queue drop constraint job_queue_state",

@@ -73,7 +73,7 @@ def test_the_shipped_migrations_apply_and_are_all_recorded(connection):
     assert [step.digest for step in migrate(connection)] == [step.digest for step in shipped]
 
 
-@pytest.mark.parametrize("schema", ["jobspec", "public", ODD_NAME, "x" * 58])
+@pytest.mark.parametrize("schema", ["jobspec", "public", ODD_NAME, "x" * 56])
 def test_a_schema_may_be_called_anything(connection, schema):
     migrate(connection, schema)
     assert migrate(connection, schema) == ()
@@ -85,8 +85,8 @@ def test_a_schema_may_be_called_anything(connection, schema):
     ("schema", "fault"),
     [
         ("", "it is empty"),
-        ("x" * 59, "longer than 58 bytes"),
-        ("é" * 30, "longer than 58 bytes"),
+        ("x" * 57, "longer than 56 bytes"),
+        ("é" * 29, "longer than 56 bytes"),
         ("pg_jobs", "`pg_` for itself"),
         ("a\0b", "can not be printed"),
         ("a\nb", "can not be printed"),

@@ -19,6 +19,7 @@ import click
 import psycopg
 
 import jobspec
+from jobspec_engine.access import give_access
 from jobspec_engine.cli.logs import log_to_stderr
 from jobspec_engine.cli.options import (
     Limit,
@@ -64,13 +65,22 @@ def demo_command(dsn: str | None) -> None:
 @click.command("migrate")
 @database_options
 def migrate_command(dsn: str | None, schema: str) -> None:
-    """Bring the schema to this version. Safe to repeat, and from many places at once."""
+    """Bring the schema to this version. Safe to repeat, and from many places at once.
+
+    Makes the roles of its sender, worker, reader and owner, too, and gives them what each needs, or
+    says who can.
+    """
     with server(dsn) as chosen:
         applied = migrate(chosen, schema)
+        access = give_access(chosen, schema)
     for one in applied:
         click.echo(f"applied {one}")
     if not applied:
         click.echo(f"schema {schema} is up to date")
+    for role in access.made:
+        click.echo(f"made role {role}")
+    for lack in access.lacking:
+        click.echo(lack, err=True)
 
 
 @click.command("drift")

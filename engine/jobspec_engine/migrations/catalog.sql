@@ -1,8 +1,9 @@
 -- Every object of one schema as (kind, part_of, name, definition), for a comparison with another.
 --
 -- The schema is the first of the search_path, so that Postgres leaves its name out of what it prints;
--- only the text of function bodies is as it was written. Left out on purpose: owners, privileges,
--- comments, the order of columns, statistics targets, the values of sequences. Locks nothing.
+-- only the text of function bodies is as it was written. Privileges are told of the given roles alone.
+-- Left out on purpose: owners, comments, the order of columns, statistics targets, the values of
+-- sequences. Locks nothing.
 with home as (
     select oid from pg_catalog.pg_namespace where nspname = %(schema)s
 ),
@@ -205,3 +206,27 @@ where d.refclassid = 'pg_catalog.pg_namespace'::regclass
     and d.classid not in (
         'pg_catalog.pg_class'::regclass, 'pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_type'::regclass
     )
+
+union all
+-- One row tells all that one role has of one object.
+select
+    'privileges', null, given.name || ' to ' || grantee.rolname,
+    string_agg(given.privilege, ', ' order by given.privilege)
+from (
+    select relname || '', acl.grantee, acl.privilege_type
+    from relation
+    cross join lateral pg_catalog.aclexplode(relacl) as acl
+    union all
+    select relname || '', acl.grantee, acl.privilege_type || ' (' || a.attname || ')'
+    from relation
+    join pg_catalog.pg_attribute a on a.attrelid = relation.oid and not a.attisdropped
+    cross join lateral pg_catalog.aclexplode(a.attacl) as acl
+    union all
+    select 'the schema', acl.grantee, acl.privilege_type
+    from home
+    join pg_catalog.pg_namespace n on n.oid = home.oid
+    cross join lateral pg_catalog.aclexplode(n.nspacl) as acl
+) as given (name, grantee, privilege)
+join pg_catalog.pg_roles grantee on grantee.oid = given.grantee
+where grantee.rolname = any(%(roles)s)
+group by given.name, grantee.rolname

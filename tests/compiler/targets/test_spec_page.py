@@ -184,7 +184,9 @@ def kind(described):
     match described["type"]:
         case "object":
             title = OBJECTS.get(json.dumps(described))
-            return f"[a mapping](#{anchor(title)})" if title else "a mapping"
+            values = described.get("additionalProperties")
+            named = f"a mapping of names to {value(values)}" if values else "a mapping"
+            return f"[a mapping](#{anchor(title)})" if title else named
         case "array":
             most = f", at most {described['maxItems']}" if "maxItems" in described else ""
             return f"a list ({value(described['items'])}{most})"

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Seconds that a statement waits for a connection. Then the pool begins anew, too: its pauses double
+# from one try to the next, and would grow as long as the outage was.
+_CONNECTED_WITHIN = 4.0
+
+# Seconds between two tries of a statement, at most.
+_LONGEST_PAUSE = 3.0
+
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
@@ -51,7 +58,8 @@ class Persistence:
             max_size=3,  # a claim, a record and a reclaim at once
             kwargs=connection_settings(dsn, "jobspec worker"),
             configure=self._configure,
-            timeout=10,
+            timeout=_CONNECTED_WITHIN,
+            reconnect_timeout=_CONNECTED_WITHIN,
             open=False,
         )
         self._pool_errors = LastError(self._pool, first=True)
@@ -120,7 +128,7 @@ class Persistence:
         """Return what calls a function again while the database can't be reached."""
         return AsyncRetrying(
             retry=retry_if_exception(is_away),
-            wait=wait_random_exponential(multiplier=0.1, max=10),
+            wait=wait_random_exponential(multiplier=0.1, max=_LONGEST_PAUSE),
             stop=lambda _: self._given_up,
             before_sleep=self._tell,
             reraise=True,

@@ -67,10 +67,12 @@ class LastError(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let all records through but those of this pool's tries to connect."""
-        args = record.args
-        if not str(record.msg).startswith("error connecting in") or not isinstance(args, tuple):
+        args, words = record.args, str(record.msg)
+        if not isinstance(args, tuple) or not args or args[0] != self._pool_name:
             return True
-        if args[0] != self._pool_name:
+        if words.startswith("reconnection attempt in pool"):  # the pool begins anew
+            return False
+        if not words.startswith("error connecting in"):
             return True
         told = str(args[1]) == str(self._error)
         self._error = args[1]
@@ -122,6 +124,7 @@ class Pool:
             kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure,
             timeout=self._seconds,
+            reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
             open=False,
         )
         self._last_error = LastError(self._pool)
@@ -212,6 +215,7 @@ class AsyncPool:
             kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure_async,
             timeout=self._seconds,
+            reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
             open=False,
         )
         self._last_error = LastError(self._pool)

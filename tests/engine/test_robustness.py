@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool.base import AttemptWithBackoff
 
 from enginekit import PATIENCE, Gate, count, job, runs, until_async, worker, working
 from jobspec_engine import Client, EmbeddedPostgres, Event
@@ -155,6 +156,36 @@ async def test_nothing_is_lost_when_the_server_restarts_under_load(server_folder
         at_work.stop()
         await asyncio.wait_for(task, PATIENCE)
     assert set(seen) == set(range(1000))
+
+
+async def test_a_worker_is_back_soon_however_long_the_server_was_away(server_folder, monkeypatch):
+    monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 1000)  # as after a long outage
+    compiled = job()
+    with server(server_folder) as dsn:
+        at_work = worker(compiled, dsn)
+        task = asyncio.create_task(at_work.run())
+        await until_async(lambda: at_work._database._pool.get_stats().get("connections_num"))
+    pool = at_work._database._pool
+    await until_async(lambda: pool.get_stats().get("connections_errors", 0) >= 5, "its tries")
+    with server(server_folder) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        send(dsn, compiled)
+        await until_async(lambda: states(connection) == {"completed"})
+        at_work.stop()
+        await asyncio.wait_for(task, PATIENCE)
+
+
+def test_a_client_is_back_at_once_however_long_the_server_was_away(server_folder, monkeypatch):
+    monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 1000)  # as after a long outage
+    compiled = job()
+    with server(server_folder) as dsn:
+        client = Client(compiled, dsn, connect_timeout=timedelta(seconds=1.5))
+        client.open()
+        client.send("event", {})
+    for _ in range(2):  # the first finds a broken connection, the second none
+        with pytest.raises(psycopg.OperationalError):
+            client.send("event", {})
+    with server(server_folder), client:
+        assert client.send("event", {}).jobs[0].outcome == "enqueued"
 
 
 async def test_a_line_that_goes_silent_is_noticed_within_a_lease(dsn, connection, caplog):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec_engine.dispatch import Dispatch, dispatch, has_key, note_of
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
-from jobspec_engine.rows import SentRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.events import Outcome
-    from jobspec_engine.rows import KnownRow, SentPlainRow
+    from jobspec_engine.rows import KnownRow, SentPlainRow, SentRow
     from jobspec_engine.statements import Statements, Steps
 
 _NO_NOTES: Mapping[str, str] = {}
@@ -80,11 +79,16 @@ def exchange(
     `again`: whether they were committed before is not known. Then one whose id is of our making is
     told of as it was the first time.
     """
-    first: dict[str, Prepared] = {}
-    for prepared in batch:
-        first.setdefault(prepared.event.id, prepared)
-    dispatches = [row for prepared in first.values() for row in prepared.dispatches]
-    rows = yield from _send([one.event for one in first.values()], dispatches, statements)
+    first = {one.event.id: one for one in reversed(batch)}
+    once = [one for one in batch if first[one.event.id] is one]
+    events = [one.event for one in once]
+    dispatches = [row for one in once for row in one.dispatches]
+    plain = yield from _send_plain(events, dispatches, statements)
+    if plain is not None and len(plain.run_ids) == sum(len(one.dispatches) for one in batch):
+        return Exchanged(_all_enqueued(batch, plain), plain.watched and len(plain.run_ids) > 0)
+    rows: list[SentRow] = (
+        (yield statements.send(events, dispatches)) if plain is None else plain.rows()
+    )
     moved = _moved(rows, dispatches)
     if moved:
         yield statements.point_idempotency(moved)
@@ -123,20 +127,37 @@ def _told_again(
     return Sent(one.event.id, tuple(told))
 
 
-def _send(
+def _send_plain(
     events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements
-) -> Steps[list[SentRow]]:
-    """Send events by the smallest statement that does: a row for each dispatch that counted."""
-    if not any(map(has_key, dispatches)):
-        answer: list[SentPlainRow] = yield statements.send_plain(events, dispatches)
-        awaited, watched, run_at, positions, run_ids = answer[0]
-        if not awaited:
-            return [
-                SentRow(position, "enqueued", run_id, run_id, run_at, watched)
-                for position, run_id in zip(positions, run_ids, strict=True)
-            ]
-    rows: list[SentRow] = yield statements.send(events, dispatches)
-    return rows
+) -> Steps[SentPlainRow | None]:
+    """Send events whose runs have no keys. None: there are keys, or steps that wait for events."""
+    if any(map(has_key, dispatches)):
+        return None
+    (plain,) = yield statements.send_plain(events, dispatches)
+    return None if plain.awaited else plain
+
+
+def _all_enqueued(batch: Iterable[Prepared], plain: SentPlainRow) -> list[Sent]:
+    """Tell of events that made a run for each job that they trigger."""
+    run_ids = iter(plain.run_ids)
+    return [
+        Sent(
+            one.event.id,
+            tuple(
+                [
+                    Dispatched(
+                        row.job_id,
+                        "enqueued",
+                        next(run_ids),
+                        plain.run_at,
+                        one.notes.get(row.job_id),
+                    )
+                    for row in one.dispatches
+                ]
+            ),
+        )
+        for one in batch
+    ]
 
 
 def _moved(rows: Iterable[SentRow], dispatches: Sequence[Dispatch]) -> list[tuple[str, bytes, int]]:

@@ -20,6 +20,9 @@ Outcome = Literal["enqueued", "duplicate", "coalesced", "dead-letter"]
 MAX_ID_BYTES = 255
 MAX_NAME_BYTES = 1024
 
+# The digit of a UUID whose first two bits are 1 and 0, by one that is left to chance.
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -90,20 +93,20 @@ def encode_event(event: Event, event_id: str | None = None) -> Encoded:
             "event ts must be milliseconds since 1970, a whole number from 0 to 2^63-1"
         )
     return Encoded(
-        id=event_id or new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
-        name=_text("name", event.name, MAX_NAME_BYTES),
-        data=encode(event.data, "event.data", EventError),
-        ts=event.ts,
-        trace=carried(),
+        event_id or new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
+        _text("name", event.name, MAX_NAME_BYTES),
+        encode(event.data, "event.data", EventError),
+        event.ts,
+        carried(),
     )
 
 
 def new_id() -> str:
     """Return a new event id: a version 7 UUID, whose time order keeps index pages full."""
-    value = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10))
-    value = value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    at = f"{time.time_ns() // 1_000_000:012x}"
+    chance = os.urandom(10).hex()
+    variant = _VARIANTS[chance[3]]
+    return f"{at[:8]}-{at[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"
 
 
 def _text(what: str, value: object, max_bytes: int) -> str:

@@ -33,6 +33,13 @@ class SentPlainRow(NamedTuple):
     positions: list[int]
     run_ids: list[int]
 
+    def rows(self) -> list[SentRow]:
+        """Return a row for each dispatch that made a run."""
+        return [
+            SentRow(position, "enqueued", run_id, run_id, self.run_at, self.watched)
+            for position, run_id in zip(self.positions, self.run_ids, strict=True)
+        ]
+
 
 class KnownRow(NamedTuple):
     """What became of an event that was sent before, for one job."""

@@ -6,13 +6,14 @@ A function returns a `Call`, which says what to execute and what its rows are; `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
+from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, sql
 from psycopg.rows import tuple_row
 
 from jobspec_engine.arrays import (
@@ -77,24 +78,26 @@ class Call(Generic[Row]):
 
 def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows, whatever factories the connection has."""
-    with Cursor(connection, row_factory=tuple_row) as cursor:
+    query, params = _as_sent(call)
+    with RawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            cursor.execute(call.query, call.params, prepare=call.prepare)
+            cursor.execute(query, params, prepare=call.prepare)
         else:
             with connection.pipeline():
-                cursor.execute(call.query, call.params, prepare=call.prepare)
+                cursor.execute(query, params, prepare=call.prepare)
                 call.meanwhile()
         return [call.row(row) for row in cursor] if _has_rows(cursor) else []
 
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows, whatever factories the connection has."""
-    async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+    query, params = _as_sent(call)
+    async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            await cursor.execute(call.query, call.params, prepare=call.prepare)
+            await cursor.execute(query, params, prepare=call.prepare)
         else:
             async with connection.pipeline():
-                await cursor.execute(call.query, call.params, prepare=call.prepare)
+                await cursor.execute(query, params, prepare=call.prepare)
                 call.meanwhile()
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
 
@@ -102,6 +105,26 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
 def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
     """Tell whether a statement returns rows. `description` would describe each of their columns."""
     return cursor.rownumber is not None
+
+
+def _as_sent(call: Call[Any]) -> tuple[bytes, list[object]]:
+    query, names = _numbered(call.query)
+    return query, [call.params[name] for name in names]
+
+
+@cache
+def _numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return a query with its parameters numbered, as Postgres takes it, and their names.
+
+    psycopg would do so each time with a query as long as some of ours.
+    """
+    numbers: dict[bytes, int] = {}
+    numbered = re.sub(
+        rb"%\((\w+)\)s",
+        lambda found: b"$%d" % numbers.setdefault(found[1], len(numbers) + 1),
+        query,
+    )
+    return numbered.replace(b"%%", b"%"), tuple(name.decode() for name in numbers)
 
 
 def drive(connection: Connection[Any], steps: Steps[Result]) -> Result:

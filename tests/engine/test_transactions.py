@@ -138,7 +138,7 @@ def test_a_connection_with_settings_of_its_own_serves(
 
 
 def test_a_connection_in_autocommit_keeps_all_of_a_batch_or_nothing(client, connection):
-    connection.execute("alter table jobspec.job_idempotency drop column run_id")
+    connection.execute("alter table jobspec.job_idempotency drop column run_id cascade")
     with pytest.raises(MigrationError):
         send_all(client, connection)
     assert rows(connection) == NOTHING

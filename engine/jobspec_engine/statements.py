@@ -102,7 +102,7 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
 
 
-def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
+def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:
     """Tell whether a statement returns rows. `description` would describe each of their columns."""
     return cursor.rownumber is not None
 

@@ -54,6 +54,7 @@ async def attempt(
     result = "null"
     error: BaseException | None = None
     try:
+        this_pass.require_going_on()  # this process may have been frozen since the claim
         value = await _enter(entry, context, runnable, handlers.threads)
         result = encode(value, "the handler's result", ResultError)
         await _uncancelled(entry)

@@ -409,3 +409,14 @@ async def test_a_worker_that_reclaims_a_run_of_its_own_ends_the_old_pass_and_kee
         await until_async(lambda: run_of(connection).state == "completed")
     assert gate.left == ["cancelled", "let through"]
     assert count(connection, "job_dead_letter") == 0
+
+
+async def test_a_worker_that_was_frozen_since_its_claim_enters_no_handler(
+    dsn, connection, monkeypatch
+):
+    entered = []
+    compiled = job(handler=lambda context: entered.append(context))
+    send(dsn, compiled)
+    monkeypatch.setattr(LeaseKeeper, "holds", lambda keeper, held: False)
+    await run_until_idle(compiled, dsn)
+    assert (entered, run_of(connection).state) == ([], "running")

@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from psycopg import OperationalError
+from psycopg import OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import (
     DeadlockDetected,
@@ -23,7 +23,7 @@ from psycopg.errors import (
     TooManyColumns,
 )
 
-from jobspec_engine.errors import UnreachableError
+from jobspec_engine.errors import DsnError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -55,12 +55,39 @@ _LONGEST_PAUSE = 5.0
 _WHO_ANSWERS = "select pg_catalog.pg_backend_pid()"
 
 
+_UNREADABLE = (
+    "it can't be read; write postgresql://user:password@host:5432/database, and characters of the"
+    " password such as @ : / ? % as %40 %3A %2F %3F %25"
+)
+
+
+def checked_dsn(dsn: str) -> str:
+    """Return an address that can be read. Raises `DsnError` for another, which tells none of it.
+
+    libpq would tell: an unescaped `@` or `/` makes the rest of a password a host or a port.
+    """
+    if not _is_readable(dsn):
+        raise DsnError(f"the address of the database: {_UNREADABLE}")
+    return dsn
+
+
+def _is_readable(dsn: str) -> bool:
+    try:
+        settings = conninfo_to_dict(dsn)
+    except ProgrammingError:
+        return False
+    ports = str(settings.get("port") or "").split(",")
+    return "@" not in str(settings.get("host") or "")[1:] and all(
+        not port or port.isdigit() for port in ports
+    )
+
+
 def connection_settings(dsn: str, application_name: str) -> dict[str, str | int | bool]:
     """Return what to connect with beside `dsn`, whose own settings win.
 
-    Raises `psycopg.ProgrammingError` for a DSN that can't be read.
+    Raises `DsnError` for a DSN that can't be read.
     """
-    given = conninfo_to_dict(dsn)
+    given = conninfo_to_dict(checked_dsn(dsn))
     defaults = {**_DEFAULTS, "application_name": application_name}
     return {"autocommit": True} | {k: v for k, v in defaults.items() if k not in given}
 

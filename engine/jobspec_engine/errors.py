@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from psycopg import OperationalError
+from psycopg import OperationalError, ProgrammingError
 
 _LONGEST_WAIT = timedelta(days=366)
 
@@ -31,6 +31,10 @@ class NotOpenError(EngineError):
 
 class UnreachableError(EngineError, OperationalError):
     """No connection to the database came in time."""
+
+
+class DsnError(EngineError, ProgrammingError):
+    """An address of a database can't be read. Nothing of it is repeated: it may be the password."""
 
 
 class UnsupportedOptionError(EngineError):

@@ -21,6 +21,7 @@ from psycopg.rows import class_row
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random
 
+from jobspec_engine.database import checked_dsn
 from jobspec_engine.errors import EditedMigrationError, MigrationError
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def connected(
 ) -> AbstractContextManager[psycopg.Connection[Any]]:
     """Return a connection to use in a `with`: a new one that it closes, or the given one."""
     if isinstance(database, str):
-        return psycopg.connect(database, autocommit=True)
+        return psycopg.connect(checked_dsn(database), autocommit=True)
     return nullcontext(database)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import uuid4
 
-import psycopg
 import pytest
 
 from enginekit import SQL, claim
@@ -13,13 +12,10 @@ from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.statements import fetch
+from planskit import FEW, OF_A_ROW, pages, pages_as_kept
 
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
 LEASE = timedelta(seconds=30)
-
-# Pages that a statement may look at beside those of its rows, and for each row: the paths through
-# the indexes of all that it reads and writes.
-FEW, OF_A_ROW = 80, 60
 
 
 def insert(connection, first, how_many, run_at, state="pending", job_id="job"):
@@ -61,28 +57,6 @@ def full(connection):
 def make_ready(connection, how_many):
     insert(connection, 1 + FINISHED + LATER, how_many, timedelta(hours=-1))
     connection.execute("vacuum analyze")
-
-
-def pages(connection, call):
-    """Execute a statement and return how many pages it looked at."""
-    query = b"explain (analyze, buffers, format json) " + call.query
-    plan = connection.execute(query, call.params).fetchone()[0][0]["Plan"]
-    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
-
-
-def pages_as_kept(connection, call):
-    """Execute a statement as a prepared one, and return how many pages it looked at."""
-    names = list(call.params)
-    numbered = call.query
-    for number, name in enumerate(names, start=1):
-        numbered = numbered.replace(f"%({name})s".encode(), f"${number}".encode())
-    values = ", ".join("%s" for _ in names).encode()
-    connection.execute(b"prepare kept as " + numbered)
-    query = b"explain (analyze, buffers, format json) execute kept (" + values + b")"
-    with psycopg.ClientCursor(connection) as cursor:
-        plan = cursor.execute(query, list(call.params.values())).fetchone()[0][0]["Plan"]
-    connection.execute("deallocate kept")
-    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
 
 def test_asking_for_what_is_due_reads_nothing_of_what_is_due_later(full):

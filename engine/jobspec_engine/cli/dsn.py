@@ -17,6 +17,10 @@ _NOT_RUNNING = (
 )
 
 
+# Its own, and that of the key of a client's certificate.
+_PASSWORDS = {"password", "sslpassword"}
+
+
 @click.command("dsn")
 @server_option
 @click.option("--show-password", is_flag=True, help="Print a password as it is, and not as ***.")
@@ -45,8 +49,9 @@ def _keep() -> None:
 
 
 def _masked(dsn: str) -> str:
-    """Return an address without its password; one that has none stays as it is written."""
-    return make_conninfo(dsn, password="***") if "password" in conninfo_to_dict(dsn) else dsn  # noqa: S106  it hides one
+    """Return an address without its passwords; one that has none stays as it is written."""
+    hidden = dict.fromkeys(_PASSWORDS & conninfo_to_dict(dsn).keys(), "***")
+    return make_conninfo(dsn, **hidden) if hidden else dsn
 
 
 commands = (dsn_command,)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 import jobspec
+from jobspec_engine.database import checked_dsn
 from jobspec_engine.embedded import EmbeddedPostgres
-from jobspec_engine.errors import EditedMigrationError, EngineError, MigrationError
+from jobspec_engine.errors import DsnError, EditedMigrationError, EngineError, MigrationError
 from jobspec_engine.migrate import check_schema_name, migrate, pending
 
 if TYPE_CHECKING:
@@ -22,29 +22,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_UNREADABLE = (
-    "it can't be read; write postgresql://user:password@host:5432/database, and characters of the"
-    " password such as @ : / ? % as %40 %3A %2F %3F %25"
-)
-
 
 def _check_dsn(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Refuse an address that can't be read. Nothing of it is repeated: it may be the password."""
-    if value is not None and not _is_readable(value):
-        raise click.BadParameter(_UNREADABLE)
-    return value
-
-
-def _is_readable(dsn: str) -> bool:
     try:
-        settings = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        return False
-    # An unescaped `@` or `/` makes the rest of a password a host or a port, which libpq would tell.
-    ports = str(settings.get("port") or "").split(",")
-    return "@" not in str(settings.get("host") or "")[1:] and all(
-        not port or port.isdigit() for port in ports
-    )
+        return None if value is None else checked_dsn(value)
+    except DsnError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _check_schema(_: click.Context, __: click.Parameter, value: str) -> str:

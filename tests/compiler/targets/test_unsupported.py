@@ -13,12 +13,11 @@ from jobspec import check, compile
 from jobspec.report import full
 from jobspec.targets import TargetError, engine, inngest
 
-ROOT = Path(__file__).parents[3]
 KEY = "event.data.id"
 LIMIT = {"limit": 1, "period": "1m"}
 TICK = {"cron": "5 4 * * *"}
 
-# Each option as the README lists it, and fields of a job that has it.
+# Each option in words, and fields of a job that has it.
 OPTIONS = {
     "`triggers` by event": {},
     "`triggers` by cron, `jitter`": {"triggers": [TICK | {"jitter": "5s"}]},
@@ -67,19 +66,6 @@ def test_a_check_finds_what_a_target_refuses_and_nothing_else(target, module, fi
         assert len(found(target, **fields)) == 1
     else:
         assert found(target, **fields) == []
-
-
-def test_the_readme_says_what_each_target_can_honour():
-    rows = [
-        f"| {option} | {_honours('engine', fields)} | {_honours('inngest', fields)} |"
-        for option, fields in OPTIONS.items()
-    ]
-    table = "\n".join(["| option | engine | Inngest |", "|---|---|---|", *rows])
-    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def _honours(target, fields):
-    return "no" if found(target, **fields) else "yes"
 
 
 @pytest.mark.parametrize(

@@ -414,9 +414,10 @@ async def test_a_worker_that_reclaims_a_run_of_its_own_ends_the_old_pass_and_kee
 async def test_a_worker_that_was_frozen_since_its_claim_enters_no_handler(
     dsn, connection, monkeypatch
 ):
-    entered = []
-    compiled = job(handler=lambda context: entered.append(context))
+    gate = Gate()
+    compiled = job(handler=gate)
     send(dsn, compiled)
-    monkeypatch.setattr(LeaseKeeper, "holds", lambda keeper, held: False)
+    monkeypatch.setattr(LeaseKeeper, "holds", lambda *_: False)
     await run_until_idle(compiled, dsn)
-    assert (entered, run_of(connection).state) == ([], "running")
+    assert gate.entered.empty()
+    assert run_of(connection).state == "running"

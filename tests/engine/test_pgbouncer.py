@@ -1,78 +1,18 @@
-"""Through the real PgBouncer. Without it the tests are skipped; where `CI` is set they fail."""
+"""Through the real PgBouncer."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from enginekit import EMAIL, Gate, job, runs, until, until_async, working
+from enginekit import EMAIL, Gate, job, runs, until_async, working
 from jobspec_engine import AsyncClient, Client
 from jobspec_engine.database import suit_pooler
+from pooling import pgbouncer
 
 SILENT = "no wake-up comes through the connection pooler"
-
-CONFIG = """\
-[databases]
-* = host={host} port={port} user={user}
-[pgbouncer]
-pool_mode = {mode}
-auth_type = any
-listen_addr = 127.0.0.1
-listen_port = {own_port}
-unix_socket_dir =
-default_pool_size = 3
-server_idle_timeout = 1
-"""
-
-
-def program():
-    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if found is None:
-        no_pgbouncer = pytest.fail if os.environ.get("CI") else pytest.skip
-        no_pgbouncer("PgBouncer is not installed: apt-get install pgbouncer")
-    return found
-
-
-@contextmanager
-def pgbouncer(dsn, mode):
-    """Start a PgBouncer in front of a server; give the address through it."""
-    command, target = program(), conninfo_to_dict(dsn)
-    with tempfile.TemporaryDirectory(prefix="jobspec-pgbouncer-") as folder:
-        Path(folder).chmod(0o755)
-        own_port = free_port()
-        config = Path(folder, "pgbouncer.ini")
-        config.write_text(CONFIG.format(mode=mode, own_port=own_port, **target))
-        account = {"user": "nobody"} if os.geteuid() == 0 else {}  # it refuses to run as root
-        with subprocess.Popen([command, "-q", config], stderr=subprocess.DEVNULL, **account) as own:
-            through = make_conninfo(**target | {"host": "127.0.0.1", "port": own_port})
-            try:
-                until(lambda: answers(through), "PgBouncer")
-                yield through
-            finally:
-                own.terminate()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as own:
-        return own.getsockname()[1]
-
-
-def answers(dsn):
-    try:
-        psycopg.connect(dsn).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 @pytest.fixture

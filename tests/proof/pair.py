@@ -60,9 +60,10 @@ def compiled():
 
 
 def forget(connection):
-    """Empty the tables, children before those that they name."""
+    """Empty the tables, children before those that they name; the first run will be 1 again."""
     for table in ("dead_letter", "queue", "event", "dispatch", "idempotency", "cron", "pause"):
         connection.execute(f"delete from jobspec.job_{table}")  # noqa: S608
+    connection.execute("select setval('jobspec.job_queue_id_seq', 1, false)")
 
 
 class Pair:

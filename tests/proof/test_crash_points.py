@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from uuid import uuid4
 
 import psycopg
 import pytest
 from tenacity.wait import wait_none
 
-from enginekit import until
 from jobspec_engine import Client, persistence
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
-from jobspec_engine.rows import Completion
-from jobspec_engine.statements import fetch
 from proof.crash_verbs import VERBS, again
 from proof.cutting import BEFORE, UNANSWERED, Cutter
-from proof.pair import LEASE, MAX_REFUNDS, STEPS, compiled, forget
+from proof.pair import compiled, forget
+from proof.recovery import recover, settled, unfinished
 from proof.report import attack
 
 MOST_POINTS = 200  # a verb with more of them never ends
-
-# All that must be the same, wherever the line broke; an event whose id is drawn goes by its name.
-# Calls of `add_job` have no id: a second one with the same key joins the first, and makes another
-# event.
-SETTLED = """
-    with job_event as (
-        select case when id ~ '^[0-9a-f]{8}-' then name else id end as alias, * from job_event
-    )
-    select 'run', job_id, alias, state,
-        case name when 'jobspec/job.added' then 1 else events end, replayed_as is not null
-    from job_queue join job_event on job_event.id = event_id
-    union all
-    select 'event', alias, name, '', 0, false from job_event where name <> 'jobspec/job.added'
-    union all
-    select 'key', job_id, key, '', events, expires_at is null from job_idempotency
-    union all
-    select 'dead letter', job_id, event_id, reason, 0, false from job_dead_letter
-    union all
-    select 'outcome', job_id, alias, outcome, 0, false
-    from job_dispatch join job_event on job_event.id = event_id where name <> 'jobspec/job.added'
-    union all
-    select 'memo', name, kind, state, number, result is null from job_step
-    union all
-    select 'schedule', job_id, '', '', 0, false from job_cron
-    union all
-    select 'pause', job_id, '', '', 0, false from job_pause
-"""
-
-# Sessions that the server has not yet found to be lost hold their locks until then.
-AT_WORK = """
-    select count(*) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
-"""
 
 
 class World:
@@ -83,32 +46,8 @@ class World:
         self._point = (at, when)
         act(self)
         has_cut = self.line.disarm()
-        self.recover()
-        return has_cut, Counter(self.connection.execute(SETTLED).fetchall())
-
-    def recover(self):
-        """Let leases run out, and another worker do what is left, as often as it takes."""
-        until(
-            lambda: self.connection.execute(AT_WORK).fetchone() == (0,), "the end of all sessions"
-        )
-        for _ in range(4):
-            self.clock.advance(10 * LEASE)
-            fetch(self.connection, STEPS.reclaim(MAX_REFUNDS, 1000))
-            token = uuid4()
-            job_ids = [*self.jobs, "stepped"]
-            rows = fetch(self.connection, STEPS.claim(job_ids, 1000, LEASE, token, "w"))
-            ended = [Completion(row.run_id, token, "1") for row in rows]
-            fetch(self.connection, STEPS.complete(ended))
-
-
-def unfinished(settled):
-    """Return what recovery did not bring to an end, where nothing is paused."""
-    paused = {row[1] for row in settled if row[0] == "pause"}
-    return [
-        row
-        for row in settled
-        if row[0] == "run" and row[3] in ("pending", "running") and row[1] not in paused
-    ]
+        recover(self.connection, self.clock, [*self.jobs, "stepped"])
+        return has_cut, settled(self.connection)
 
 
 @pytest.fixture
@@ -125,10 +64,10 @@ def world(dsn, clock, monkeypatch):
 def points(when, passed_through, stride=1):
     """Yield what came of each point there is, until one is not reached any more."""
     for at in range(1, MOST_POINTS, stride):
-        has_cut, settled = passed_through(at, when)
+        has_cut, found = passed_through(at, when)
         if not has_cut:
             return
-        yield f"{when} statement {at}", settled
+        yield f"{when} statement {at}", found
     raise AssertionError("there is no end of statements")
 
 
@@ -138,12 +77,12 @@ def test_a_line_that_breaks_at_any_statement_loses_and_doubles_nothing(world, ve
     assert not unfinished(whole)
     with attack(f"crash points: {verb}") as row:
         for when in (BEFORE, UNANSWERED):
-            for point, settled in points(when, lambda *cut: world.passed_through(verb, *cut)):
+            for point, found in points(when, lambda *cut: world.passed_through(verb, *cut)):
                 row.cases += 1
-                row.lost += (whole - settled).total()
-                row.doubled += (settled - whole).total()
-                row.stuck += len(unfinished(settled))
-                assert settled == whole, (point, whole - settled, settled - whole)
+                row.lost += (whole - found).total()
+                row.doubled += (found - whole).total()
+                row.stuck += len(unfinished(found))
+                assert found == whole, (point, whole - found, found - whole)
         assert row.cases >= 2
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import psycopg
 
+from jobspec_engine.persistence import PLANS
+
 # Pages that a statement may look at beside those of its rows, and for each row: the paths through
 # the indexes of all that it reads and writes.
 FEW, OF_A_ROW = 80, 60
+
+EXPLAIN = b"explain (analyze, buffers, format json) "
 
 
 def pages(connection, call):
@@ -14,30 +18,50 @@ def pages(connection, call):
     return looked_at(plan(connection, call))
 
 
-def pages_as_kept(connection, call):
-    """Execute a statement as a prepared one, and return how many pages it looked at."""
-    return looked_at(kept_plan(connection, call))
-
-
 def plan(connection, call):
     """Execute a statement and return its plan, made for its parameters."""
-    query = b"explain (analyze, buffers, format json) " + call.query
-    return connection.execute(query, call.params).fetchone()[0][0]["Plan"]
+    return connection.execute(EXPLAIN + call.query, call.params).fetchone()[0][0]["Plan"]
 
 
 def kept_plan(connection, call):
     """Execute a statement as a prepared one and return its plan."""
-    names = list(call.params)
-    numbered = call.query
-    for number, name in enumerate(names, start=1):
-        numbered = numbered.replace(f"%({name})s".encode(), f"${number}".encode())
-    values = ", ".join("%s" for _ in names).encode()
-    connection.execute(b"prepare kept as " + numbered)
-    query = b"explain (analyze, buffers, format json) execute kept (" + values + b")"
-    with psycopg.ClientCursor(connection) as cursor:
-        found = cursor.execute(query, list(call.params.values())).fetchone()[0][0]["Plan"]
+    prepare(connection, "kept", call)
+    found = execute(connection, EXPLAIN, "kept", call)[0][0]["Plan"]
     connection.execute("deallocate kept")
     return found
+
+
+class Kept:
+    """Statements as a worker's connection has them: prepared, their plans made at the first use."""
+
+    def __init__(self, connection):
+        connection.execute(PLANS)
+        self._connection = connection
+
+    def prepare(self, name, call):
+        """Prepare a statement under a name, and have its plan made."""
+        prepare(self._connection, name, call)
+        execute(self._connection, b"", name, call)
+
+    def pages(self, name, call):
+        """Execute a statement that was prepared; return how many pages it looked at."""
+        return looked_at(execute(self._connection, EXPLAIN, name, call)[0][0]["Plan"])
+
+
+def prepare(connection, name, call):
+    """Prepare a statement under a name."""
+    query = call.query
+    for number, parameter in enumerate(call.params, start=1):
+        query = query.replace(f"%({parameter})s".encode(), f"${number}".encode())
+    connection.execute(f"prepare {name} as ".encode() + query.replace(b"%%", b"%"))
+
+
+def execute(connection, before, name, call):
+    """Execute a statement that was prepared, with some words before it."""
+    values = ", ".join("%s" for _ in call.params)
+    query = before + f"execute {name} ({values})".encode()
+    with psycopg.ClientCursor(connection) as cursor:
+        return cursor.execute(query, list(call.params.values())).fetchone()
 
 
 def looked_at(plan):

@@ -176,8 +176,9 @@ class Worker:
             busy = self._slots.held or not self._recorder.idle
             if not await self._claim() and not busy and until_idle:
                 return
-            waits = [] if until_idle or not self._sated else [await self._until_next_due()]
-            await self._nudged_within(min((*waits, *self._slots.patience()), default=None))
+            if not self._nudge.is_set():
+                waits = [] if until_idle or not self._sated else [await self._until_next_due()]
+                await self._nudged_within(min((*waits, *self._slots.patience()), default=None))
             self._give_back_waiting()
 
     async def _claim(self) -> int:

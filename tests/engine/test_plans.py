@@ -12,7 +12,7 @@ from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.statements import fetch
-from planskit import FEW, OF_A_ROW, pages, pages_as_kept
+from planskit import FEW, OF_A_ROW, Kept, pages
 
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
 LEASE = timedelta(seconds=30)
@@ -59,6 +59,20 @@ def make_ready(connection, how_many):
     connection.execute("vacuum analyze")
 
 
+def worker_calls(limit, held=()):
+    """Return what a worker executes again and again, by name."""
+    failures = (Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held)
+    return {
+        "claim": SQL.claim(("job",), limit, LEASE, uuid4(), "test"),
+        "next_due": SQL.next_due(("job",)),
+        "reclaim": SQL.reclaim(5, limit),
+        "heartbeat": SQL.heartbeat(held, LEASE),
+        "complete": SQL.complete(Completion(*one, "1") for one in held),
+        "fail": SQL.fail(failures),
+        "release": SQL.release(Suspension(*one) for one in held),
+    }
+
+
 def test_asking_for_what_is_due_reads_nothing_of_what_is_due_later(full):
     for call in (
         SQL.claim(("job",), 100, LEASE, uuid4(), "test"),
@@ -94,13 +108,19 @@ def test_a_job_without_runs_costs_a_claim_one_probe(full):
         assert pages(full, call) < FEW + OF_A_ROW * 100 + 500 * 4, call.query.decode()
 
 
-def test_the_plan_that_a_server_keeps_of_a_claim_reads_no_more(full):
-    """It is made without a look at the parameters."""
-    make_ready(full, 5_000)
-    full.execute("set plan_cache_mode = force_generic_plan")
-    for limit in (1, 1_000):
-        call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
-        assert pages_as_kept(full, call) < FEW + OF_A_ROW * limit
+@pytest.mark.parametrize("how_many", [1, 100])
+@pytest.mark.parametrize("name", worker_calls(1))
+def test_the_plan_that_a_worker_has_kept_since_the_tables_were_empty_reads_no_more(
+    connection, name, how_many
+):
+    kept = Kept(connection)
+    kept.prepare(name, worker_calls(1)[name])
+    insert(connection, 1, FINISHED, timedelta(days=-1), "completed")
+    insert(connection, 1 + FINISHED, LATER, timedelta(days=1))
+    insert(connection, 1 + FINISHED + LATER, 1_000, timedelta(hours=-1))
+    token = uuid4()
+    held = [Held(run.run_id, token) for run in claim(connection, limit=how_many, token=token)]
+    assert kept.pages(name, worker_calls(how_many, held)[name]) < FEW + OF_A_ROW * how_many
 
 
 def test_finding_the_runs_of_a_key_reads_those_of_that_key(full):

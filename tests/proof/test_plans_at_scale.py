@@ -17,6 +17,7 @@ from enginekit import SQL, claim
 from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.operation_statements import OperationStatements
+from jobspec_engine.persistence import PLANS
 from jobspec_engine.replay import DeadLetters
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.statements import fetch
@@ -103,7 +104,7 @@ def full(large, explain):
     """A connection in a transaction that is undone: the next test finds the same."""
     with psycopg.connect(large) as connection:
         if explain is kept_plan:
-            connection.execute("set plan_cache_mode = force_generic_plan")
+            connection.execute(PLANS)
         yield connection
         connection.rollback()
 
@@ -176,10 +177,8 @@ STATEMENTS = {
     "runs": lambda _, n: SQL.runs(None, None, n),
     "events": lambda _, n: OPERATING.events(None, None, n),
     "prune_keys": lambda _, n: UPKEEP.prune_keys(n),
-}
-PRUNES = {
-    "prune_runs": lambda n: UPKEEP.prune_runs(0, timedelta(0), n),
-    "prune_events": lambda n: UPKEEP.prune_events(None, "", timedelta(0), n),
+    "prune_runs": lambda _, n: UPKEEP.prune_runs(0, timedelta(0), n),
+    "prune_events": lambda _, n: UPKEEP.prune_events(None, "", timedelta(0), n),
 }
 IDLING = {
     "claim": claims(None, 100, IDLE),
@@ -212,21 +211,6 @@ def test_a_claim_of_many_jobs_reads_a_few_pages_of_each(full, explain):
     found = explain(full, claims(full, 1, BUSY + IDLE))
     assert not read_whole(found) & LARGE
     assert looked_at(found) < FEW + JOBS * PRIORITIES * OF_A_LANE
-
-
-@pytest.mark.parametrize("explain", [plan], indirect=True, ids=["planned"])
-@pytest.mark.parametrize("name", PRUNES)
-def test_pruning_reads_its_batch_and_no_server_keeps_a_plan_that_would_read_more(
-    full, explain, name
-):
-    """One for a batch of unknown size reads tables whole, and costs too much to be kept."""
-    call = PRUNES[name](100)
-    for_this_batch = explain(full, call)
-    assert not read_whole(for_this_batch) & LARGE
-    assert looked_at(for_this_batch) < FEW + OF_A_ROW * 100
-    full.rollback()
-    full.execute("set plan_cache_mode = force_generic_plan")
-    assert kept_plan(full, call)["Total Cost"] > 2 * for_this_batch["Total Cost"]
 
 
 def test_draining_what_is_due_reads_as_much_at_its_end_as_at_its_beginning(full, explain):

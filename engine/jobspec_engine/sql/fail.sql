@@ -4,7 +4,7 @@
 --
 -- Fenced by run id and lease token: a run that is not returned was no longer held. Locks the runs,
 -- those that wait for their end, then the keys they free: each in the order of a send.
-with held as (
+with held as materialized (
     select
         attempted.*,
         case
@@ -12,16 +12,21 @@ with held as (
             -- A handler may name any time, also one that no client can read.
             else least(greatest(retry_at, {schema}.now()), {schema}.now() + interval '366 days')
         end as next_at
-    from unnest(
-        %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
-        %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
-        %(retries_at)s::timestamptz[], %(finishes)s::interval[]
-    ) as attempted (
-        id, lease_token, delay, reason, message, error, traceback, retry_at, finish
-    )
-    join {schema}.job_queue as queue on queue.id = attempted.id and queue.lease_token = attempted.lease_token
-    order by queue.id
-    for no key update of queue
+    from (
+        select *
+        from unnest(
+            %(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(delays)s::interval[],
+            %(reasons)s::text[], %(messages)s::text[], %(errors)s::text[], %(tracebacks)s::text[],
+            %(retries_at)s::timestamptz[], %(finishes)s::interval[]
+        ) as attempted (
+            id, lease_token, delay, reason, message, error, traceback, retry_at, finish
+        )
+        order by id
+    ) as attempted
+    cross join lateral (
+        select from {schema}.job_queue where id = attempted.id and lease_token = attempted.lease_token
+        for no key update
+    ) as queue
 ),
 failed as (
     update {schema}.job_queue as queue
@@ -48,7 +53,7 @@ failed as (
         lease_token = null,
         lease_until = null
     from held as attempted
-    where queue.id = attempted.id
+    where queue.id = any(array(select id from held)) and queue.id = attempted.id
     returning
         queue.id, queue.job_id, queue.event_id, queue.state, queue.cancel_requested_at,
         queue.parent_run_id, attempted.reason, attempted.message
@@ -65,7 +70,7 @@ ended as (
 parent as materialized (
     select id
     from {schema}.job_queue
-    where id in (select parent_run_id from ended)
+    where id = any(array(select parent_run_id from ended))
     order by id
     for no key update
 ),
@@ -75,11 +80,13 @@ freed_key as (
     from (
         select job_id, key_digest
         from {schema}.job_idempotency
-        where while_active and run_id in (select id from ended)
+        where while_active and run_id = any(array(select id from ended))
             and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key
     where kept.job_id = key.job_id and kept.key_digest = key.key_digest
 )
-select id from failed
+select id
+from failed
+where (select count(*) from parent) >= 0  -- whether or not there are keys

@@ -2,21 +2,27 @@
 -- must not cost the others their leases.
 -- A run that is not returned is held no longer: its lease ran out and it was reclaimed. Tells of each
 -- other one whether its lease was extended, and whether it was asked to end.
-with held as (
-    select queue.id, queue.lease_token, queue.cancel_requested_at is not null as cancel_requested
+with held as materialized (
+    select given.id, given.lease_token, queue.cancel_requested
     from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[]) as given (id, lease_token)
-    join {schema}.job_queue as queue on queue.id = given.id and queue.lease_token = given.lease_token
+    cross join lateral (
+        select cancel_requested_at is not null as cancel_requested
+        from {schema}.job_queue
+        where id = given.id and lease_token = given.lease_token
+        limit 1
+    ) as queue
 ), free as (
-    select queue.id, queue.lease_token
-    from {schema}.job_queue as queue
-    join held on queue.id = held.id and queue.lease_token = held.lease_token
-    for update of queue skip locked
+    select held.id
+    from held
+    cross join lateral (
+        select from {schema}.job_queue where id = held.id and lease_token = held.lease_token
+        for update skip locked
+    ) as queue
 ), renewed as (
-    update {schema}.job_queue as queue
-    set lease_until = {schema}.now() + %(lease)s
-    from free
-    where queue.id = free.id and queue.lease_token = free.lease_token
-    returning queue.id
+    update {schema}.job_queue
+    set lease_until = (select {schema}.now()) + %(lease)s
+    where id = any(array(select id from free))
+    returning id
 )
-select held.id, held.lease_token, held.cancel_requested, held.id in (select id from renewed)
+select id, lease_token, cancel_requested, id in (select id from renewed)
 from held

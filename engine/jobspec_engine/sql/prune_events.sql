@@ -14,19 +14,23 @@ with seen as (
 ),
 old as (
     select event.id
-    from {schema}.job_event as event
-    join seen on seen.id = event.id
-    where not exists (select from {schema}.job_queue as queue where queue.event_id = event.id)
-        and not exists (select from {schema}.job_dead_letter as dead where dead.event_id = event.id)
-    for update of event skip locked
+    from seen
+    cross join lateral (
+        select id
+        from {schema}.job_event as event
+        where event.id = seen.id
+            and not exists (select from {schema}.job_queue as queue where queue.event_id = event.id)
+            and not exists (select from {schema}.job_dead_letter as dead where dead.event_id = event.id)
+        for update of event skip locked
+    ) as event
 ),
 outcome as (
     delete from {schema}.job_dispatch
-    where event_id in (select id from old)
+    where event_id = any(array(select id from old))
 ),
 deleted as (
     delete from {schema}.job_event
-    where id in (select id from old)
+    where id = any(array(select id from old))
     returning id
 ),
 last as (

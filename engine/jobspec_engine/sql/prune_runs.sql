@@ -14,15 +14,19 @@ with seen as (
 ),
 old as (
     select queue.id
-    from {schema}.job_queue as queue
-    join seen on seen.id = queue.id
+    from seen
+    cross join lateral (
+        select id
+        from {schema}.job_queue
+        where id = seen.id
+            and not exists (select from {schema}.job_dead_letter as dead where dead.run_id = seen.id)
+        for update skip locked
+    ) as queue
     where seen.finished_at < {schema}.now() - %(age)s::interval
-        and not exists (select from {schema}.job_dead_letter as dead where dead.run_id = queue.id)
-    for update of queue skip locked
 ),
 deleted as (
     delete from {schema}.job_queue
-    where id in (select id from old)
+    where id = any(array(select id from old))
     returning id
 )
 select

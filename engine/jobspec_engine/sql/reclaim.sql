@@ -56,7 +56,7 @@ ended as (
 parent as materialized (
     select id
     from {schema}.job_queue
-    where id in (select parent_run_id from ended)
+    where id = any(array(select parent_run_id from ended))
     order by id
     for no key update
 ),
@@ -66,11 +66,13 @@ freed_key as (
     from (
         select job_id, key_digest
         from {schema}.job_idempotency
-        where while_active and run_id in (select id from ended)
+        where while_active and run_id = any(array(select id from ended))
             and (select count(*) from parent) >= 0  -- the runs that wait are locked first
         order by job_id, key_digest
         for update
     ) as key
     where kept.job_id = key.job_id and kept.key_digest = key.key_digest
 )
-select id, state from reclaimed
+select id, state
+from reclaimed
+where (select count(*) from parent) >= 0  -- whether or not there are keys

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobspec_engine.tables import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -66,4 +68,4 @@ def _labels(labels: dict[str, str | None]) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return plain(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

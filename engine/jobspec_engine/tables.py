@@ -1,11 +1,16 @@
-"""Tables for people, as wide as the terminal or as they need to be in a file or a pipe; JSON."""
+"""Tables for people, as wide as the terminal or as they need to be in a file or a pipe; JSON.
+
+What comes from a database may be anybody's text: nothing of it gives orders to a terminal.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 
@@ -14,6 +19,24 @@ if TYPE_CHECKING:
 
 _JSON = ("data", "event_data", "result")  # columns that are read as texts, to keep what was sent
 _UNLIMITED = 100_000  # columns; rich takes anything but a terminal for one of 80
+
+
+# Controls, what turns the direction of writing around, and halves of surrogate pairs.
+_ORDERS = re.compile(
+    r"[\0-\x08\x0b-\x1f\x7f-\x9f"
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    r"\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    """Return a text with escapes in place of what would not be printed but obeyed."""
+    return _ORDERS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line, or lines, to a person; `err`: to standard error."""
+    click.echo(plain(text), err=err)
 
 
 def cell(value: object) -> str:
@@ -42,7 +65,7 @@ def _iso(value: object) -> str:
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Print a table, numbers to the right, without the columns that nothing is in."""
-    filled = tuple(rows)
+    filled = [[plain(text) for text in row] for row in rows]
     used = [at for at, _ in enumerate(headings) if any(row[at] for row in filled)]
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for at in used:

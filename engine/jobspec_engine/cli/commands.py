@@ -36,7 +36,7 @@ from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from jobspec_engine.retention import Retention
 from jobspec_engine.statements import Statements, fetch
-from jobspec_engine.tables import cell, show, to_json, with_values
+from jobspec_engine.tables import cell, say, show, to_json, with_values
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ def migrate_command(dsn: str | None, schema: str) -> None:
         applied = migrate(chosen, schema)
         access = give_access(chosen, schema)
     for one in applied:
-        click.echo(f"applied {one}")
+        say(f"applied {one}")
     if not applied:
-        click.echo(f"schema {schema} is up to date")
+        say(f"schema {schema} is up to date")
     for role in access.made:
-        click.echo(f"made role {role}")
+        say(f"made role {role}")
     for lack in access.lacking:
-        click.echo(lack, err=True)
+        say(lack, err=True)
 
 
 @click.command("drift")
@@ -97,9 +97,9 @@ def drift_command(dsn: str | None, schema: str, as_json: bool) -> None:  # noqa:
         click.echo(to_json([dataclasses.asdict(one) for one in differences]))
     else:
         for one in differences:
-            click.echo(str(one))
+            say(str(one))
         if not differences:
-            click.echo(f"schema {schema}: no drift")
+            say(f"schema {schema}: no drift")
     sys.exit(1 if differences else 0)
 
 
@@ -248,7 +248,7 @@ def send_command(
     else:
         _show_sent(sent)
     if not sent.jobs:
-        click.echo(f"no job has the trigger `{name}`; {_known_events(jobs)}", err=True)
+        say(f"no job has the trigger `{name}`; {_known_events(jobs)}", err=True)
 
 
 def _parse(data: str) -> dict[str, object]:
@@ -273,7 +273,7 @@ def _known_events(jobs: jobspec.CompiledJobs) -> str:
 
 
 def _show_sent(sent: Sent) -> None:
-    click.echo(f"event {sent.event_id}")
+    say(f"event {sent.event_id}")
     if sent.jobs:
         show(("job", "outcome", "run", "due", "why"), map(_sent_row, sent.jobs))
 
@@ -307,7 +307,7 @@ def runs_command(
     elif rows:
         show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
     else:
-        click.echo("no runs")
+        say("no runs")
 
 
 def _run_row(row: RunRow) -> tuple[str, ...]:

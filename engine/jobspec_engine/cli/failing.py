@@ -20,7 +20,7 @@ from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
 from jobspec_engine.statements import Statements, drive, fetch
-from jobspec_engine.tables import cell, show, to_json, with_values
+from jobspec_engine.tables import cell, say, show, to_json, with_values
 
 if TYPE_CHECKING:
     from jobspec_engine.replay import Replayed
@@ -74,11 +74,11 @@ def _show_run(run: WholeRun) -> None:
     for name, value in with_values(run._asdict()).items():
         if name != "history" and value is not None:
             text = cell(value) if isinstance(value, datetime | str) else json.dumps(value)
-            click.echo(f"{name:<20} {text}")
+            say(f"{name:<20} {text}")
     if run.history:
         click.echo()
         show(("attempt", "worker", "started", "ended", "error"), map(_entry_row, run.history))
-        click.echo(f"\n{run.history[-1]['traceback'] or ''}".rstrip())
+        say(f"\n{run.history[-1]['traceback'] or ''}".rstrip())
 
 
 def _entry_row(entry: dict[str, Any]) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def dead_letters_command(
         headings = ("run", "job", "died", "attempts", "reason", "replayed as", "message")
         show(headings, map(_dead_row, rows))
     else:
-        click.echo("no dead letters")
+        say("no dead letters")
 
 
 def _dead_row(row: DeadLetterRow) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def cancel_command(
         rows = ((str(one.run_id), one.outcome, _why(one.outcome, _UNKNOWN)) for one in told)
         show(("run", "outcome", "why"), rows)
     else:
-        click.echo("no runs go by this key")
+        say("no runs go by this key")
     sys.exit(0 if told and all(one.outcome in _FINE for one in told) else 1)
 
 
@@ -239,11 +239,11 @@ def _object(text: str) -> Any:
 
 def _show_replayed(replayed: list[Replayed]) -> None:
     if not replayed:
-        click.echo("no dead letters to replay")
+        say("no dead letters to replay")
         return
     show(("run", "outcome", "replayed as", "due", "why"), map(_replayed_row, replayed))
     counted = Counter(one.outcome for one in replayed)
-    click.echo(", ".join(f"{number} {outcome}" for outcome, number in counted.items()))
+    say(", ".join(f"{number} {outcome}" for outcome, number in counted.items()))
 
 
 def _replayed_row(one: Replayed) -> tuple[str, ...]:

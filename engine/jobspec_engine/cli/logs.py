@@ -7,6 +7,8 @@ import logging
 from datetime import UTC, datetime
 from typing import Literal
 
+from jobspec_engine.tables import plain
+
 # What log records of the engine carry beside their message.
 FIELDS = ("worker", "run_id", "job_id", "attempt")
 
@@ -30,9 +32,17 @@ class JsonFormatter(logging.Formatter):
         )
 
 
+class TextFormatter(logging.Formatter):
+    """A line a record, and lines of its error, for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text that gives no orders to a terminal."""
+        return plain(super().format(record))
+
+
 def log_to_stderr(form: Literal["text", "json"]) -> None:
     """Have everything from INFO on logged."""
     handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    text = TextFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler])

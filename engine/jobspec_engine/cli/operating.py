@@ -19,7 +19,7 @@ from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.statements import drive, fetch
 from jobspec_engine.stats import prometheus
-from jobspec_engine.tables import cell, show, to_json, with_values
+from jobspec_engine.tables import cell, say, show, to_json, with_values
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def events_command(
         headings = ("event", "name", "received", "job", "outcome", "run", "state")
         show(headings, (cells for row in rows for cells in _event_rows(row)))
     else:
-        click.echo("no events")
+        say("no events")
 
 
 def _event_rows(row: EventRow) -> Iterator[tuple[str, ...]]:
@@ -124,7 +124,7 @@ def prune_command(
     else:
         for what, deleted in pruned.items():
             done = "would be deleted" if dry_run else "deleted"
-            click.echo(f"{what.replace('_', ' ')}: {deleted} {done}")
+            say(f"{what.replace('_', ' ')}: {deleted} {done}")
 
 
 @click.command("doctor")
@@ -166,7 +166,7 @@ def pause_command(job_id: str, paths: tuple[str, ...], dsn: str | None, schema: 
         if job_id not in specified:
             _require_known(job_id, fetch(connection, statements.knows_job(job_id))[0], specified)
         paused = fetch(connection, statements.pause(job_id))
-    click.echo(f"job {job_id} is paused" if paused else f"job {job_id} was paused already")
+    say(f"job {job_id} is paused" if paused else f"job {job_id} was paused already")
 
 
 def _require_known(job_id: str, known: KnownJob, specified: tuple[str, ...]) -> None:
@@ -198,7 +198,7 @@ def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
     if known is not None and not known.is_known:
         near = _near(job_id, known.of_workers) or "`jobspec stats` tells which jobs are paused"
         raise click.ClickException(f"{_NOBODY} job `{job_id}`: nothing was resumed; {near}")
-    click.echo(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")
+    say(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")
 
 
 commands = (

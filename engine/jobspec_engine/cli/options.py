@@ -15,6 +15,7 @@ from jobspec_engine.database import checked_dsn
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.errors import DsnError, EditedMigrationError, EngineError, MigrationError
 from jobspec_engine.migrate import check_schema_name, migrate, pending
+from jobspec_engine.tables import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -122,7 +123,7 @@ def _fail(error: BaseException) -> NoReturn:
     text = str(error).strip() or type(error).__name__
     if isinstance(error, psycopg.OperationalError):
         text += "\nIs it the right database? --dsn or JOBSPEC_DSN names it."
-    raise click.ClickException(text) from error
+    raise click.ClickException(plain(text)) from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
+from jobspec_engine.events import new_ids
 from jobspec_engine.statements import beside
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Bulk:
         self._events = events
         self._jobs = jobs
         self._statements = statements
-        # Those of the events that have none of their sender's: a second try sends the same.
+        # For events that have none of their sender's: a second try sends the same.
         self._ids: list[str] = []
         self._first = self._prepare(0)
 
@@ -60,10 +61,9 @@ class Bulk:
     def _prepare(self, start: int) -> list[Prepared]:
         """Prepare the chunk of events that begins there."""
         chunk = self._events[start : start + CHUNK]
-        ids: Sequence[str | None] = self._ids[start : start + CHUNK] or [None] * len(chunk)
-        prepared = [
+        if len(self._ids) == start:
+            self._ids += new_ids(len(chunk))
+        ids = self._ids[start : start + CHUNK]
+        return [
             prepare(event, self._jobs, event_id) for event, event_id in zip(chunk, ids, strict=True)
         ]
-        if len(self._ids) == start:
-            self._ids += [one.event.id for one in prepared]
-        return prepared

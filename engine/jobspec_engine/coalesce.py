@@ -17,8 +17,6 @@ Result = TypeVar("Result")
 class Coalescer(Generic[Item, Result]):
     """Hand single items to `flush` in batches, and each its own result back.
 
-    `after` runs behind each batch, when its callers have been answered.
-
     Nothing waits for a batch to fill: an item that finds no batch on its way leaves at once, with
     those handed in during the same turn of the event loop. A failed batch of several items is
     flushed again one by one, so that a bad item fails alone: `flush` must be all or nothing. When
@@ -29,11 +27,9 @@ class Coalescer(Generic[Item, Result]):
         self,
         flush: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
-        after: Callable[[], Awaitable[None]] | None = None,
         limit: int = 1000,
     ) -> None:
         self._flush = flush
-        self._after = after
         self._limit = limit
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._running: asyncio.Task[None] | None = None
@@ -57,8 +53,6 @@ class Coalescer(Generic[Item, Result]):
                 batch = self._waiting[: self._limit]
                 del self._waiting[: self._limit]
                 await self._settle(batch)
-                if self._after is not None:
-                    await self._after()
         finally:
             self._running = None
 

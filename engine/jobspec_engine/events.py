@@ -103,10 +103,19 @@ def encode_event(event: Event, event_id: str | None = None) -> Encoded:
 
 def new_id() -> str:
     """Return a new event id: a version 7 UUID, whose time order keeps index pages full."""
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[str]:
+    """Return some new event ids."""
     at = f"{time.time_ns() // 1_000_000:012x}"
-    chance = os.urandom(10).hex()
-    variant = _VARIANTS[chance[3]]
-    return f"{at[:8]}-{at[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"
+    begin = f"{at[:8]}-{at[8:]}-7"
+    chance = os.urandom(10 * count).hex()
+    return [
+        f"{begin}{chance[i : i + 3]}-{_VARIANTS[chance[i + 3]]}{chance[i + 4 : i + 7]}"
+        f"-{chance[i + 8 : i + 20]}"
+        for i in range(0, 20 * count, 20)
+    ]
 
 
 def _text(what: str, value: object, max_bytes: int) -> str:

@@ -13,6 +13,8 @@ _MAX_DEPTH = 500
 # What JSON calls an object, what most are first: to ask an abstract class takes long.
 _OBJECTS = (dict, Mapping)
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 # How much JSON text of one value is kept: what is larger would hold up the records of other runs.
 MAX_BYTES = 16 << 20
 
@@ -51,7 +53,7 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
         raise error(_fault(value, name)) from None
     except RecursionError:
         raise error(_too_deep(name)) from None
-    depth, all_keys_are_text = _shape(value)
+    depth, all_keys_are_text = (1, True) if _is_flat(value) else _shape(value)
     if depth > _MAX_DEPTH:
         raise error(_too_deep(name))
     if not all_keys_are_text:
@@ -66,6 +68,16 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
 
 def _too_deep(name: str) -> str:
     return f"{name} is nested too deeply: more than {_MAX_DEPTH} levels"
+
+
+def _is_flat(value: object) -> bool:
+    """Tell whether a value is, as most data of events, a dictionary of texts and numbers."""
+    if type(value) is not dict:
+        return False
+    for key, item in value.items():
+        if type(key) is not str or type(item) not in _SCALARS:
+            return False
+    return True
 
 
 def _shape(value: object) -> tuple[int, bool]:

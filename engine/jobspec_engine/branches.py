@@ -20,7 +20,7 @@ from jobspec_engine.errors import StepError
 from jobspec_engine.memos import Calls
 
 if TYPE_CHECKING:
-    from jobspec_engine.memos import Kind, StepCall
+    from jobspec_engine.memos import Kind, StepCall, StepKey
 
 _MAX_LABEL = 1000  # bytes; an index entry has no room for much more
 
@@ -36,9 +36,12 @@ class _Branch:
         self.task = task
 
 
-# The task that code runs in and how many steps it had called; in a task that has not called any,
-# its parent's, as of when it was made: a new task begins with a copy of its parent's context.
-_here: ContextVar[tuple[_Branch, int] | None] = ContextVar("jobspec_step", default=None)
+# The task that code runs in, how many steps it had called and which was the last; in a task that
+# has not called any, its parent's, as of when it was made: a new task begins with a copy of its
+# parent's context.
+_here: ContextVar[tuple[_Branch, int, StepKey | None] | None] = ContextVar(
+    "jobspec_step", default=None
+)
 
 
 class Branches:
@@ -56,7 +59,7 @@ class Branches:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._own = asyncio.current_task()
-        _here.set((_Branch(self, Calls(""), self._own), 0))
+        _here.set((_Branch(self, Calls(""), self._own), 0, None))
 
     def in_own_task(self) -> bool:
         """Tell whether the handler's own task calls this."""
@@ -71,7 +74,7 @@ class Branches:
         """Count a step of the task that calls this. Raises `StepError` where that can't be told."""
         branch = self._branch(name)
         call = branch.calls.next(name, kind)
-        _here.set((branch, branch.calls.position))
+        _here.set((branch, branch.calls.position, branch.calls.last))
         return call
 
     def _branch(self, name: str) -> _Branch:
@@ -82,12 +85,13 @@ class Branches:
                 f"step `{name}` is called outside of its handler: steps are for `async def`"
                 " handlers and the tasks that those make"
             )
-        branch, position = here
+        branch, position, before = here
         task = asyncio.current_task(self._loop)  # to look up the running loop takes a system call
         if branch.task is task:
             return branch
         parent = branch.calls.task and f"{branch.calls.task} > "
-        return _Branch(self, Calls(self._label(f"{parent}{position}/{name}", name)), task)
+        label = self._label(f"{parent}{position}/{name}", name)
+        return _Branch(self, Calls(label, before), task)
 
     def _label(self, alike: str, name: str) -> str:
         turn, count = self._alike.get(alike, (self._this_turn(), 0))

@@ -15,17 +15,21 @@ Match = str | Mapping[str, str | float | bool | None] | None
 
 _ROOT = "data."
 
+_MAX_PATHS = 1000  # bytes; waits are found by them, and an index entry has no room for much more
+
 
 def match_text(step: str, match: Match, event: ReceivedEvent) -> str | None:
     """Return `match` as JSON: paths below `data` and the values that they must have.
 
     A path alone takes its value from `event`, the run's own. Raises `StepError` for what is no
-    path, and for a value that is no text, number, boolean or null.
+    path, for a value that is no text, number, boolean or null, and for too many paths.
     """
     if match is None:
         return None
     wanted = {match: _value(step, match, event)} if isinstance(match, str) else match
     pairs = [[_path(step, path), _plain(step, path, value)] for path, value in wanted.items()]
+    if len("".join(wanted).encode(errors="replace")) > _MAX_PATHS:
+        raise StepError(f"step `{step}` matches paths of more than {_MAX_PATHS:,} bytes in all")
     return encode(pairs, f"the match of step `{step}`", StepError)
 
 

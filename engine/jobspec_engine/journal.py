@@ -59,6 +59,8 @@ class Known:
     # between.
     revision: int = 0
     size: int = 0
+    # The waits for which nothing can be found any more by looking back.
+    looked_back: set[StepKey] = field(default_factory=set[StepKey])
     _now: tuple[datetime, float] | None = None
 
     def read(self, now: datetime, memos: Sequence[Memo]) -> None:
@@ -125,6 +127,18 @@ class Journal:
     async def keep(self, write: MemoWrite) -> Memo | None:
         """Write a memo; return what is kept. None: the run is not held, and nothing was written."""
         return self._noted(write.run_id, await self._keep(write))
+
+    async def senders(self) -> set[str]:
+        """Return which transactions send events now."""
+        (senders,) = await self._database.fetch(self._statements.senders())
+        return set(senders or ())
+
+    async def look_back(
+        self, held: Held, key: StepKey, since: datetime | None, given: Sequence[str]
+    ) -> Memo | None:
+        """Settle a wait by an event that came since a time; None: the run is not held."""
+        rows = await self._database.fetch(self._statements.look_back(held, key, since, given))
+        return self._noted(held.run_id, rows[0].memo if rows else None)
 
     async def reopen(self, held: Held, key: StepKey) -> None:
         """Have a step that failed tried again."""

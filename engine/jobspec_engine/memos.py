@@ -35,15 +35,24 @@ class StepKey(NamedTuple):
 
 
 class StepCall(NamedTuple):
-    """A step that a handler calls; `position` counts its task's steps, 0 for one that is free."""
+    """A step that a handler calls; `position` counts its task's steps, 0 for one that is free.
+
+    `before` is the step that came before it: the last one that is not free, of its task or, for the
+    first of a task, of its parent when the task was made.
+    """
 
     key: StepKey
     kind: Kind
     position: int
+    before: StepKey | None = None
 
 
 class Memo(NamedTuple):
-    """What is kept of a step, a row of `job_step`. `result` and `error` are JSON text."""
+    """What is kept of a step, a row of `job_step`. `result` and `error` are JSON text.
+
+    An event that came at `answers_from` or later may answer the step: a wait that comes next looks
+    back as far as that.
+    """
 
     key: StepKey
     position: int
@@ -54,6 +63,7 @@ class Memo(NamedTuple):
     result: str | None
     error: str | None
     wake_at: datetime | None
+    answers_from: datetime
 
 
 def is_free(kind: Kind) -> bool:
@@ -110,17 +120,20 @@ NO_MEMOS = Memos({})
 class Calls:
     """Counts the steps of one task: by name for their keys, all in all for their positions."""
 
-    __slots__ = ("_numbers", "position", "task")
+    __slots__ = ("_numbers", "last", "position", "task")
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, before: StepKey | None = None) -> None:
         self.task = task
+        self.last = before
         self.position = 0
         self._numbers: dict[str, int] = {}
 
     def next(self, name: str, kind: Kind) -> StepCall:
         """Return the next step of this name."""
         number = self._numbers[name] = self._numbers.get(name, 0) + 1
-        if not is_free(kind):
-            self.position += 1
-        position = 0 if is_free(kind) else self.position
-        return StepCall(StepKey(self.task, name, number), kind, position)
+        key, before = StepKey(self.task, name, number), self.last
+        if is_free(kind):
+            return StepCall(key, kind, 0, before)
+        self.position += 1
+        self.last = key
+        return StepCall(key, kind, self.position, before)

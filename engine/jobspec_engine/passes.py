@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from jobspec_engine.branches import Branches
 from jobspec_engine.context import event_of
 from jobspec_engine.errors import StepDrift, StepError, StepFailed
+from jobspec_engine.look_back import AGAIN, looked_back
 from jobspec_engine.memos import NO_MEMOS, Memos
 
 if TYPE_CHECKING:
@@ -141,6 +142,18 @@ class Pass:
             raise self._over
         return memo
 
+    async def look_back(self, call: StepCall, memo: Memo) -> Memo:
+        """Settle a begun wait by an event that came before it. Raises as `keep` does."""
+        if self._known is None:
+            raise AssertionError("a wait was begun, and its memo not asked for")
+        return self._kept(await looked_back(self.journal, self._known, self.held, call, memo))
+
+    async def park_wait(self, call: StepCall, wake_at: datetime) -> None:
+        """Park until the time of a wait, or sooner where an event may be on its way. As `park`."""
+        if self._known is None or call.key not in self._known.looked_back:
+            wake_at = min(wake_at, self.time() + AGAIN)
+        await self.park(wake_at)
+
     async def wait_until(self, wake_at: datetime) -> None:
         """Wait for a time: a short while here, a longer one with the slot given back."""
         seconds = self._seconds_until(wake_at)
@@ -223,13 +236,14 @@ class Pass:
                 self._known = await self.journal.read(self.held.run_id)
                 self._memos = Memos(self._known.memos)
 
-    def _time(self) -> datetime:
+    def time(self) -> datetime:
+        """Tell the database's time, once a memo was asked for."""
         if self._known is None:
             raise AssertionError("times are asked for only when the memos have been read")
         return self._known.time()
 
     def _seconds_until(self, at: datetime) -> float:
-        return (at - self._time()).total_seconds()
+        return (at - self.time()).total_seconds()
 
     def _suspend_when_idle(self) -> None:
         if self._parked:
@@ -243,7 +257,7 @@ class Pass:
             asyncio.get_running_loop().call_soon(self._still_idle, begun, turns - 1)
             return
         times = [at for at in self._parked.values() if at is not None]
-        self.wake_at = min(times, default=self._time() + _LONGEST_WAIT)
+        self.wake_at = min(times, default=self.time() + _LONGEST_WAIT)
         self._over = Suspended("it gives its slot back")
         self.branches.cancel()
         for parked in self._parked:

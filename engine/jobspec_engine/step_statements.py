@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from jobspec_engine.rows import Held
 
 
+# How far a wait looks back at most: it reads all events that came since then.
+_FARTHEST_BACK = timedelta(minutes=10)
+
+
 class MemoWrite(NamedTuple):
     """A memo to keep: a row of `remember.sql`'s input. JSON is text."""
 
@@ -35,6 +39,7 @@ class MemoWrite(NamedTuple):
     wake_at: datetime | None = None
     event_name: str | None = None
     event_match: str | None = None
+    begun_at: datetime | None = None
 
     @classmethod
     def of(cls, held: Held, call: StepCall, state: State) -> MemoWrite:
@@ -70,6 +75,24 @@ class StepStatements(Statements):
         """Keep memos: a row for each whose run was still held, as it is kept now."""
         given = [one._asdict() for one in writes]
         return self._call("remember", _kept, writes=json.dumps(given, default=_as_text))
+
+    def senders(self) -> Call[list[str] | None]:
+        """Read which transactions send events now."""
+        return self._call("senders", lambda row: row[0])
+
+    def look_back(
+        self, held: Held, key: StepKey, since: datetime | None, given: Iterable[str]
+    ) -> Call[KeptRow]:
+        """Settle a wait by an event that came before it: no row if the run is not held."""
+        return self._call(
+            "look_back",
+            _kept,
+            **held._asdict(),
+            **key._asdict(),
+            since=since,
+            at_most=_FARTHEST_BACK,
+            given=list(given),
+        )
 
     def reopen(self, held: Held, key: StepKey) -> Call[int]:
         """Have a step that failed tried again."""

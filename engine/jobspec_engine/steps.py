@@ -153,7 +153,11 @@ class Steps:
         timeout: timedelta,
         name: str | None = None,
     ) -> Coroutine[Any, Any, ReceivedEvent | None]:
-        """Wait for an event that is sent from now on; None if there is none within `timeout`.
+        """Wait for an event; None if there is none within `timeout`.
+
+        An event counts that came since the step before was begun (before the first one: since the
+        run was made), at most ten minutes ago: so no answer to that step comes too soon. Each event
+        counts for one wait of a task.
 
         `match` says which: by the path of a field that is as in the run's own event (`data.id`), or
         by paths and their values (`{"data.id": 7}`). The step is named after the event.
@@ -222,7 +226,7 @@ class Steps:
         self, call: StepCall, work: _Work, failures: int
     ) -> tuple[MemoWrite, Exception | None]:
         """Call a step's function; return what to keep, and the error that it raised."""
-        write = MemoWrite.of(self._pass.held, call, "done")
+        write = MemoWrite.of(self._pass.held, call, "done")._replace(begun_at=self._pass.time())
         inside = _inside.set(call.key.name)
         try:
             result = work.type.encode(await work.do(self._threads))
@@ -255,10 +259,14 @@ class Steps:
 
     async def _wait(self, write: MemoWrite, call: StepCall) -> ReceivedEvent | None:
         with self._pass:
-            memo = await self._pass.recall(call) or await self._pass.keep(write)
+            memo = await self._pass.recall(call)
+            if memo is None:
+                memo = await self._pass.keep(write._replace(begun_at=self._pass.time()))
+            if memo.state == "waiting":
+                memo = await self._pass.look_back(call, memo)
             while memo.state == "waiting" and memo.wake_at is not None:
                 if not self._pass.is_past(memo.wake_at):
-                    await self._pass.park(memo.wake_at)
+                    await self._pass.park_wait(call, memo.wake_at)
                 # An event may have come first: then that is what is kept.
                 memo = await self._pass.keep(write._replace(state="done", delay=None))
             return None if memo.result is None else received_event(memo.result)

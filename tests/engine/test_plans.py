@@ -166,3 +166,38 @@ def test_a_send_reads_the_rows_that_it_writes(full):
     events = [Encoded(f"new {n}", "event", "{}", None) for n in range(100)]
     dispatches = [Dispatch(event.id, "job", 5) for event in events]
     assert pages(full, SQL.send(events, dispatches)) < FEW + OF_A_ROW * len(events)
+
+
+# Steps that wait for an event
+
+WAITS = 10_000
+
+
+@pytest.fixture
+def awaited(connection):
+    """A schema with many runs whose steps wait for an event of one name, each for another value."""
+    insert(connection, 1, WAITS, timedelta(days=1))
+    connection.execute(
+        "insert into jobspec.job_step (run_id, task, name, number, position, kind, state, wake_at,"
+        "  event_name, event_match, recorded_at)"
+        " select id, '', 'answer', 1, 1, 'wait', 'waiting', now() + interval '1 day', 'answer',"
+        "  case when id > 1 then json_build_array(json_build_array('id', id)) end, now()"
+        " from jobspec.job_queue"
+    )
+    return connection
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_an_event_finds_who_waits_for_it_among_many(awaited, analyzed):
+    if analyzed:
+        awaited.execute("vacuum analyze")
+    event = Encoded("new", "answer", '{"id": 4711}', 0)
+    assert pages(awaited, SQL.send([event], [])) < FEW + 4 * OF_A_ROW
+    settled = "select run_id from jobspec.job_step where state = 'done' order by run_id"
+    assert [row[0] for row in awaited.execute(settled)] == [1, 4711]  # the first takes any
+
+
+def test_an_event_that_nobody_waits_for_is_told_so_by_an_index(awaited):
+    event = Encoded("new", "answer", '{"id": 0}', 0)
+    pages(awaited, SQL.send([event], []))
+    assert pages(awaited, SQL.send([Encoded("newer", "answer", '{"id": 0}', 0)], [])) < FEW

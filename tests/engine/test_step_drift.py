@@ -163,11 +163,37 @@ async def test_a_run_that_drifted_is_replayed_from_its_memos_when_its_steps_are_
     assert [run.state for run in runs(connection)] == ["failed", "completed"]
 
 
+async def test_a_run_that_goes_on_has_the_event_id_that_it_gave_others_as_a_key(
+    dsn, clock, connection
+):
+    """However often it drifts: the slot that it holds is held by that id."""
+    seen = []
+
+    def of(step):
+        async def handler(context):
+            seen.append(context.event.id)
+            await context.step.run(step, print)
+            await context.step.sleep("rest", LONG)
+
+        return job(handler=handler)
+
+    with Client(of("a"), dsn) as client:
+        client.send("event", {}, id="first")
+        await run_until_idle(of("a"), dsn)
+        for _ in range(2):
+            clock.advance(LONG)
+            await run_until_idle(of("b"), dsn)
+            client.replay(runs(connection)[-1].id)
+        await run_until_idle(of("a"), dsn)
+    assert seen == ["first"] * 4
+    assert runs(connection)[-1].state == "completed"
+
+
 async def test_any_other_run_is_replayed_from_its_beginning(dsn, clock, connection):
     done = []
 
     async def handler(context):
-        await context.step.run("a", done.append, context.run_id)
+        await context.step.run("a", done.append, context.event.id)
         if len(done) == 1:
             raise ValueError("once")
 
@@ -177,7 +203,8 @@ async def test_any_other_run_is_replayed_from_its_beginning(dsn, clock, connecti
         await run_until_idle(compiled, dsn)
         client.replay(run_of(connection).id)
     await run_until_idle(compiled, dsn)
-    assert len(done) == 2
+    first = runs(connection)[0]
+    assert done == [first.event_id, f"jobspec/replay/{first.id}"]
 
 
 # Versions

@@ -71,9 +71,11 @@ async def test_a_wait_that_nothing_comes_to_ends_in_none_at_its_time(dsn, clock,
     assert (run_of(connection).state, run_of(connection).result) == ("completed", None)
 
 
-async def test_an_event_from_before_the_wait_is_not_waited_for(dsn, clock, connection):
+async def test_an_event_from_before_the_run_is_not_waited_for(dsn, clock, connection):
     compiled = waits_for_stop()
-    send(dsn, compiled, ("stopped", {}), ("event", {}))
+    send(dsn, compiled, ("stopped", {}))
+    clock.advance(1)
+    send(dsn, compiled, ("event", {}))
     await run_until_idle(compiled, dsn)
     assert run_of(connection).state == "pending"
 
@@ -110,6 +112,7 @@ async def test_a_wait_is_for_the_event_that_matches(dsn, clock, connection, matc
         ({"data.a..b": 1}, "write the path of a field"),
         ("data.other.id", "which the run's own event does not have"),
         ({"data.id": [1]}, "with a value that is no text, number or boolean"),
+        ({f"data.{'x' * 996}": 1}, "matches paths of more than 1,000 bytes in all"),
     ],
 )
 def test_what_can_not_be_matched_is_refused(match, message):

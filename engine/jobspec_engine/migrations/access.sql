@@ -29,14 +29,15 @@ grant
 on {schema}.job_idempotency to {sender};
 grant
     select (run_id, task, name, number, kind, state, wake_at, event_name, event_match),
-    update (state, result, revision, recorded_at)
+    update (state, result, revision, answers_from, recorded_at)
 on {schema}.job_step to {sender};
 grant insert, select (run_id, reason) on {schema}.job_dead_letter to {sender};
 grant select (id) on {schema}.job_worker to {sender};
 
 -- Does all that runs take: sends, claims, records, cancels, replays, pauses, prunes. Of events and dead
--- letters it updates nothing: `for update` wants the right to update a column.
-grant select, insert, delete, update (received_at) on {schema}.job_event to {worker};
+-- letters it updates nothing but what the event of a replayed run stands for: `for update` wants the right
+-- to update a column.
+grant select, insert, delete, update (received_at, stands_for) on {schema}.job_event to {worker};
 grant select, insert, delete, update on {schema}.job_queue to {worker};
 grant usage on sequence {schema}.job_queue_id_seq to {worker};
 grant select, insert, delete, update on {schema}.job_dispatch to {worker};

@@ -118,7 +118,8 @@ claimed as (
     returning *
 )
 select
-    claimed.id, claimed.job_id, claimed.attempt, claimed.max_attempts, event.id, event.name, event.data::text,
+    claimed.id, claimed.job_id, claimed.attempt, claimed.max_attempts,
+    coalesce(event.stands_for, event.id), event.name, event.data::text,
     event.ts,
     case when claimed.attempt = 1 and claimed.passes = 1 then claimed.claimed_at - claimed.run_at end,
     claimed.claimed_at - claimed.first_claimed_at, claimed.passes, event.trace

@@ -34,20 +34,20 @@ child as (
 ),
 memo as (
     insert into {schema}.job_step (
-        run_id, task, name, number, position, kind, state, child_run_id, recorded_at
+        run_id, task, name, number, position, kind, state, child_run_id, answers_from, recorded_at
     )
     select
         parent_run_id, %(task)s, %(name)s, %(number)s, %(position)s, 'invoke', 'waiting', id,
-        {schema}.now()
+        {schema}.now(), {schema}.now()
     from child
     returning *
 )
 select
     run_id, task, name, number, position, kind, state, revision, failures, result::text, error::text,
-    wake_at
+    wake_at, coalesce(answers_from, recorded_at)
 from memo
 union all
 select
     run_id, task, name, number, position, kind, state, revision, failures, result::text, error::text,
-    wake_at
+    wake_at, coalesce(answers_from, recorded_at)
 from known

@@ -4,6 +4,7 @@
 -- and none is missed. Always returns a row; one without a memo: nothing was written since.
 select
     {schema}.now(), memo.task, memo.name, memo.number, memo.position, memo.kind, memo.state,
-    memo.revision, memo.failures, memo.result::text, memo.error::text, memo.wake_at
+    memo.revision, memo.failures, memo.result::text, memo.error::text, memo.wake_at,
+    coalesce(memo.answers_from, memo.recorded_at)
 from (select) as always
 left join {schema}.job_step as memo on memo.run_id = %(run_id)s and memo.revision > %(after)s

@@ -9,7 +9,7 @@ with given as (
     from json_to_recordset(%(writes)s::json) as given (
         run_id bigint, lease_token uuid, task text, name text, number int, position int, kind text,
         state text, failures int, result text, error text, delay interval, wake_at timestamptz,
-        event_name text, event_match text
+        event_name text, event_match text, begun_at timestamptz
     )
 ),
 held as (
@@ -21,25 +21,28 @@ held as (
 )
 insert into {schema}.job_step as kept (
     run_id, task, name, number, position, kind, state, failures, result, error,
-    wake_at, event_name, event_match, recorded_at
+    wake_at, event_name, event_match, answers_from, recorded_at
 )
 select
     run_id, task, name, number, position, kind, state, failures, result::json, error::json,
-    coalesce(wake_at, {schema}.now() + delay), event_name, event_match::json, {schema}.now()
+    coalesce(wake_at, {schema}.now() + delay), event_name, event_match::json,
+    least(begun_at, {schema}.now()), {schema}.now()
 from given
 join held on held.id = given.run_id and held.lease_token = given.lease_token
 order by run_id, task, name, number
 on conflict (run_id, task, name, number) do update set
-    (state, failures, result, error, wake_at, recorded_at) = (
+    (state, failures, result, error, wake_at, answers_from, recorded_at) = (
         select
             excluded.state, excluded.failures, excluded.result, excluded.error, excluded.wake_at,
-            excluded.recorded_at
+            case kept.kind when 'wait' then kept.wake_at else kept.answers_from end, excluded.recorded_at
         where kept.state = 'waiting'
         union all
-        select kept.state, kept.failures, kept.result, kept.error, kept.wake_at, kept.recorded_at
+        select
+            kept.state, kept.failures, kept.result, kept.error, kept.wake_at, kept.answers_from,
+            kept.recorded_at
         where kept.state <> 'waiting'
     ),
     revision = excluded.revision
 returning
     run_id, task, name, number, position, kind, state, revision, failures, result::text, error::text,
-    wake_at
+    wake_at, coalesce(answers_from, recorded_at)

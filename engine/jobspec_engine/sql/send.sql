@@ -10,7 +10,7 @@
 --
 -- Returns a row for each dispatch of an event that was not known yet. No row for an event: its id
 -- was known, and nothing of it was written. `watched`: there are workers, which may sleep.
-with given_event as (
+with recursive given_event as (
     select *
     from unnest(
         %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[],
@@ -27,19 +27,53 @@ new_event as (
     on conflict (id) do nothing
     returning id, ts
 ),
+-- By what paths there are steps that wait for an event of these names: from one to the next by a probe
+-- of the index, however many wait.
+awaited_by (event_name, paths) as (
+    select name, (
+        select {schema}.match_paths(event_match)
+        from {schema}.job_step
+        where state = 'waiting' and kind = 'wait' and event_name = name.name
+        order by {schema}.match_paths(event_match)
+        limit 1
+    )
+    from (select distinct name from given_event) as name
+    union all
+    select event_name, (
+        select {schema}.match_paths(event_match)
+        from {schema}.job_step
+        where state = 'waiting' and kind = 'wait' and event_name = last.event_name
+            and {schema}.match_paths(event_match) > last.paths
+        order by {schema}.match_paths(event_match)
+        limit 1
+    )
+    from awaited_by as last
+    where paths is not null
+),
 -- What waits for one of these events. A memo is looked at before its run is locked; it is settled
 -- only if it still waits then.
 awaited as materialized (
     select
-        memo.run_id, memo.task, memo.name, memo.number, given_event.position,
-        json_build_object(
-            'id', new_event.id, 'name', given_event.name, 'ts', new_event.ts, 'data', given_event.data::json
-        ) as event
-    from new_event
-    join given_event on given_event.id = new_event.id
-    join {schema}.job_step as memo on memo.event_name = given_event.name
-    where memo.state = 'waiting' and memo.kind = 'wait' and memo.wake_at > {schema}.now()
-        and {schema}.event_matches(given_event.data, memo.event_match)
+        memo.run_id, memo.task, memo.name, memo.number, event.position,
+        json_build_object('id', event.id, 'name', event.name, 'ts', event.ts, 'data', event.data::json) as event
+    from (
+        select
+            given_event.id, given_event.name, given_event.data, given_event.position, new_event.ts, paths,
+            {schema}.event_digest(given_event.data, paths) as digest
+        from awaited_by
+        join given_event on given_event.name = event_name
+        join new_event on new_event.id = given_event.id
+        where paths is not null
+        offset 0  -- one digest an event, and none before it is known that anybody waits
+    ) as event
+    cross join lateral (
+        select run_id, task, name, number
+        from {schema}.job_step
+        where state = 'waiting' and kind = 'wait' and wake_at > {schema}.now() and event_name = event.name
+            and {schema}.match_paths(event_match) = event.paths
+            and {schema}.match_digest(event_match) = event.digest
+        offset 0  -- by the index for each event, also before the table was analyzed
+    ) as memo
 ),
 waiting as materialized (
     select id
@@ -50,7 +84,9 @@ waiting as materialized (
 ),
 settled as (
     update {schema}.job_step as memo
-    set state = 'done', result = event, revision = default, recorded_at = {schema}.now()
+    set
+        state = 'done', result = event, revision = default, answers_from = {schema}.now(),
+        recorded_at = {schema}.now()
     from (
         select distinct on (run_id, task, name, number) *
         from awaited

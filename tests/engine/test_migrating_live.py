@@ -72,13 +72,12 @@ async def migrate_among(dsn, compiled):
     return 2 + sum(sender.result() for sender in senders)
 
 
-@pytest.mark.parametrize("prepare", [lambda _: None, with_old_statements], ids=["new", "old"])
 async def test_a_migration_is_applied_while_workers_and_senders_run_and_nobody_sees_an_error(
-    old_dsn, old, caplog, prepare
+    old_dsn, old, caplog
 ):
     compiled = job()
     async with asyncio.timeout(PATIENCE), working(compiled, old_dsn) as worker:
-        prepare(worker)
+        with_old_statements(worker)
         sent = await migrate_among(old_dsn, compiled)
         await until_async(lambda: {run.state for run in runs(old)} == {"completed"})
     assert (sent, 1) == (count(old, "job_queue"), max(run.attempt for run in runs(old)))

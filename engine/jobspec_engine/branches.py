@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from jobspec_engine.errors import StepError
 from jobspec_engine.memos import Calls
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 _MAX_LABEL = 1000  # bytes; an index entry has no room for much more
 
 
+# A task, which has what refers to it here in its context. Were it not by a weak reference, only the
+# collector of cycles would free it, and that would take a third of what a worker does for a run.
+_Task = Callable[[], "asyncio.Task[Any] | None"]
+
+
 class _Branch:
     """One task of a handler."""
 
     __slots__ = ("calls", "owner", "task")
 
-    def __init__(self, owner: Branches, calls: Calls, task: asyncio.Task[Any] | None) -> None:
+    def __init__(self, owner: Branches, calls: Calls, task: _Task) -> None:
         self.owner = owner
         self.calls = calls
         self.task = task
@@ -50,7 +57,7 @@ class Branches:
     def __init__(self) -> None:
         self._alike: dict[str, tuple[object, int]] = {}
         self._turn: object | None = None
-        self._own: asyncio.Task[Any] | None = None
+        self._own: _Task = _no_task
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
 
@@ -58,17 +65,18 @@ class Branches:
         """Begin a pass: the task that calls this is the handler's own."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._own = asyncio.current_task()
+        self._own = _reference(asyncio.current_task())
         _here.set((_Branch(self, Calls(""), self._own), 0, None))
 
     def in_own_task(self) -> bool:
         """Tell whether the handler's own task calls this."""
-        return asyncio.current_task() is self._own
+        return asyncio.current_task() is self._own()
 
     def cancel(self) -> None:
         """Cancel the handler's own task, and by that what it awaits."""
-        if self._own is not None:
-            self._own.cancel()
+        task = self._own()
+        if task is not None:
+            task.cancel()
 
     def call(self, name: str, kind: Kind) -> StepCall:
         """Count a step of the task that calls this. Raises `StepError` where that can't be told."""
@@ -87,11 +95,11 @@ class Branches:
             )
         branch, position, before = here
         task = asyncio.current_task(self._loop)  # to look up the running loop takes a system call
-        if branch.task is task:
+        if branch.task() is task:
             return branch
         parent = branch.calls.task and f"{branch.calls.task} > "
         label = self._label(f"{parent}{position}/{name}", name)
-        return _Branch(self, Calls(label, before), task)
+        return _Branch(self, Calls(label, before), _reference(task))
 
     def _label(self, alike: str, name: str) -> str:
         turn, count = self._alike.get(alike, (self._this_turn(), 0))
@@ -115,3 +123,11 @@ class Branches:
 
     def _end_turn(self) -> None:
         self._turn = None
+
+
+def _reference(task: asyncio.Task[Any] | None) -> _Task:
+    return _no_task if task is None else ref(task)
+
+
+def _no_task() -> None:
+    return None

@@ -60,8 +60,9 @@ def execute(connection, before, name, call):
     """Execute a statement that was prepared, with some words before it."""
     values = ", ".join("%s" for _ in call.params)
     query = before + f"execute {name} ({values})".encode()
-    with psycopg.ClientCursor(connection) as cursor:
-        return cursor.execute(query, list(call.params.values())).fetchone()
+    params = [list(one) if isinstance(one, list) else one for one in call.params.values()]
+    with psycopg.ClientCursor(connection) as cursor:  # its lists are text, and ours are binary
+        return cursor.execute(query, params).fetchone()
 
 
 def looked_at(plan):

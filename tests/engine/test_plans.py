@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 
 from enginekit import SQL, claim
-from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.statements import fetch
@@ -160,12 +159,6 @@ def test_a_reclaim_reads_the_runs_whose_lease_ran_out(full):
     make_ready(full, 100)
     assert len(claim(full, lease=timedelta(seconds=-1))) == 100
     assert pages(full, SQL.reclaim(5, 10)) < FEW + OF_A_ROW * 10
-
-
-def test_a_send_reads_the_rows_that_it_writes(full):
-    events = [Encoded(f"new {n}", "event", "{}", None) for n in range(100)]
-    dispatches = [Dispatch(event.id, "job", 5) for event in events]
-    assert pages(full, SQL.send(events, dispatches)) < FEW + OF_A_ROW * len(events)
 
 
 # Steps that wait for an event

@@ -32,6 +32,14 @@ def jobs(on_job: OnJob) -> jobspec.CompiledJobs:
     async def keyed(context: jobspec_engine.Context) -> None:
         on_job(context.event.data["value"])
 
+    @registry.job(
+        id="debounced",
+        triggers=["debounced"],
+        debounce={"key": "event.data.key", "period": "1m", "timeout": "15m"},
+    )
+    async def debounced(context: jobspec_engine.Context) -> None:
+        on_job(context.event.data["value"])
+
     return jobspec.compile(registry)
 
 
@@ -69,6 +77,10 @@ class Jobspec(Contestant):
 
     async def enqueue_keyed(self, key: str, value: int) -> None:
         await self.client.send("keyed", {"key": key, "value": value})
+
+    async def enqueue_debounced(self, key: str, value: int) -> None:
+        """What graphile-worker's `replace` does; the harness has no workload for it."""
+        await self.client.send("debounced", {"key": key, "value": value})
 
     async def work(self, on_job: OnJob, stop: asyncio.Event) -> None:
         worker = Worker(jobs(on_job), self.url)

@@ -14,6 +14,7 @@ from jobspec_engine.errors import StepError
 from jobspec_engine.events import new_id
 from jobspec_engine.memos import StepKey
 from jobspec_engine.step_statements import Child
+from jobspec_engine.telemetry import carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -173,7 +174,7 @@ class Journal:
             raise StepError(
                 f"step `{call.key.name}` invokes job `{job_id}`, which this worker does not know"
             )
-        child = Child(job_id, new_id(), data, job.retries + 1)
+        child = Child(job_id, new_id(), data, job.retries + 1, carried())
         rows = await self._database.fetch(self._statements.invoke(held, call, child))
         return self._noted(held.run_id, rows[0].memo if rows else None)
 

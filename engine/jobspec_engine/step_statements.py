@@ -62,6 +62,8 @@ class Child(NamedTuple):
     event_id: str
     data: str
     max_attempts: int
+    # The trace that its parent is in: JSON text.
+    trace: str | None = None
 
 
 class StepStatements(Statements):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from enginekit import EMAIL, Gate, job, runs, until_async, working
-from jobspec_engine import AsyncClient, Client
+from jobspec_engine import AsyncClient, Client, Event
 from jobspec_engine.database import suit_pooler
 from pooling import pgbouncer
 
@@ -71,3 +71,16 @@ def test_nothing_is_prepared_through_a_pooler(pooled_dsn):
         for _ in range(10):
             pooled.execute("select 1 where %s", [True])
         assert pooled.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("how_many", [1, 2_500])
+async def test_sends_go_through_a_pooler_and_each_is_told_of(pooled_dsn, connection, how_many):
+    events = [
+        Event("email.send", {"idempotencyKey": n, "text": "x" * 1_000}) for n in range(how_many)
+    ]
+    with Client(job("email.send", event="email.send", **EMAIL), pooled_dsn) as client:
+        keyed = client.send_many(events)
+    async with AsyncClient(job("email.send", event="email.send"), pooled_dsn) as client:
+        plain = await client.send_many(events)
+    told = [one.jobs[0].run_id for one in keyed + plain]
+    assert told == [run.id for run in runs(connection)]

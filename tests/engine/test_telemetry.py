@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from enginekit import job, run_until_idle
+from enginekit import job, jobs, run_until_idle
 from jobspec_engine import Client, telemetry
 
 
@@ -61,6 +61,23 @@ async def test_a_run_belongs_to_the_trace_in_which_its_event_was_sent(dsn, spans
         "jobspec.event_name": "event",
         "jobspec.outcome": "completed",
     }
+
+
+async def test_a_run_that_a_step_starts_belongs_to_the_trace_of_its_parent(dsn, spans):
+    async def parent(context):
+        return await context.step.invoke("child", {})
+
+    async def child(context):
+        return "done"
+
+    compiled = jobs(
+        parent={"event": "event", "handler": parent}, child={"event": "other", "handler": child}
+    )
+    with Client(compiled, dsn) as client, trace.get_tracer("test").start_as_current_span("order"):
+        client.send("event", {})
+    await run_until_idle(compiled, dsn)
+    by_name = {span.name: span for span in spans.get_finished_spans()}
+    assert by_name["run child"].context.trace_id == by_name["order"].context.trace_id
 
 
 async def test_a_sync_handler_is_inside_the_span_of_its_pass_too(dsn, spans):

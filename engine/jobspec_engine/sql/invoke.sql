@@ -15,10 +15,10 @@ known as (
         on memo.run_id = held.id and task = %(task)s and name = %(name)s and number = %(number)s
 ),
 event as (
-    insert into {schema}.job_event (id, name, data, ts, received_at)
+    insert into {schema}.job_event (id, name, data, ts, received_at, trace)
     select
         %(event_id)s, 'jobspec/job.invoked', %(data)s::json,
-        floor(extract(epoch from {schema}.now()) * 1000), {schema}.now()
+        floor(extract(epoch from {schema}.now()) * 1000), {schema}.now(), %(trace)s
     from held
     where not exists (select from known)
     returning id, ts

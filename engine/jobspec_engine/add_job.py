@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from jobspec_engine.arguments import require_known
-from jobspec_engine.errors import AddJobError
+from jobspec_engine.arguments import require_known, require_text
+from jobspec_engine.errors import AddJobError, ArgumentError
 from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
 
@@ -25,6 +25,10 @@ JobKeyMode = Literal["replace", "debounce", "preserve_run_at", "unsafe_dedupe"]
 _MODES: tuple[JobKeyMode, ...] = ("replace", "debounce", "preserve_run_at", "unsafe_dedupe")
 _PRIORITIES = range(-(1 << 15), 1 << 15)
 _MOST_ATTEMPTS = 1000
+
+# What a run's time may be, as its table has it too; and the longest that it may be put off.
+_EARLIEST, _LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+_LONGEST = timedelta(days=36_500)
 
 
 class AddJobOptions(TypedDict, total=False):
@@ -100,22 +104,37 @@ def _check_times(options: AddJobOptions) -> None:
     run_at, delay = options.get("run_at"), options.get("delay")
     if run_at is not None and delay is not None:
         raise AddJobError("give run_at or delay, not both")
-    if run_at is not None and run_at.utcoffset() is None:
+    if run_at is not None:
+        _check_run_at(run_at)
+    if delay is not None:
+        _check_length("delay", delay)
+        if delay < timedelta(0):
+            raise AddJobError("delay must not be negative")
+
+
+def _check_run_at(run_at: object) -> None:
+    if not isinstance(run_at, datetime):
+        raise AddJobError(f"run_at must be a datetime, not {type(run_at).__name__}")
+    if run_at.utcoffset() is None:
         raise AddJobError("run_at must be aware: give it a time zone")
-    if delay is not None and delay < timedelta(0):
-        raise AddJobError("delay must not be negative")
+    if not _EARLIEST <= run_at < _LATEST:
+        raise AddJobError("run_at must be of the years 1000 to 9998")
+
+
+def _check_length(name: str, length: object) -> None:
+    if not isinstance(length, timedelta):
+        raise AddJobError(f"{name} must be a timedelta, not {type(length).__name__}")
+    if length > _LONGEST:
+        raise AddJobError(f"{name} must be no longer than {_LONGEST.days:,} days")
 
 
 def _checked_key(key: str | None) -> str | None:
     if key is None:
         return None
-    if "\0" in key:
-        raise AddJobError("job_key holds U+0000, which Postgres can't keep in text")
     try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise AddJobError("job_key holds half a surrogate pair, which is not text") from None
-    return key
+        return require_text("job_key", key)
+    except ArgumentError as error:
+        raise AddJobError(str(error)) from None
 
 
 def _checked_mode(options: AddJobOptions) -> JobKeyMode:
@@ -127,12 +146,14 @@ def _checked_mode(options: AddJobOptions) -> JobKeyMode:
     bound = options.get("max_debounce")
     if (mode == "debounce") != (bound is not None):
         raise AddJobError("job_key_mode debounce needs max_debounce, and no other mode takes it")
+    if bound is not None:
+        _check_length("max_debounce", bound)
     if bound is not None and bound <= timedelta(0):
         raise AddJobError("max_debounce must be longer than nothing")
     return mode
 
 
-def _within(name: str, value: int, allowed: range) -> int:
-    if value not in allowed:
+def _within(name: str, value: object, allowed: range) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         raise AddJobError(f"{name} must be from {allowed[0]} to {allowed[-1]}, not {value}")
     return value

@@ -6,9 +6,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from jobspec import CompiledJobs
+from jobspec_engine.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+# What Postgres has for the number of a run.
+_RUN_IDS = range(1, 1 << 63)
 
 
 def require_compiled(jobs: object) -> None:
@@ -32,3 +36,25 @@ def require_known(function: str, options: Iterable[str], known: Iterable[str]) -
             near = get_close_matches(name, names, n=1)
             advice = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names)}"
             raise TypeError(f"{function}() takes no keyword {name}: {advice}")
+
+
+def require_text(name: str, value: object) -> str:
+    """Return a text that Postgres can hold. Raises `ArgumentError` for anything else."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be text, not {type(value).__name__}")
+    if "\0" in value:
+        raise ArgumentError(f"{name} holds U+0000, which Postgres can't keep in text")
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        raise ArgumentError(f"{name} holds half a surrogate pair, which is not text")
+    return value
+
+
+def possible_runs(run_ids: Iterable[object]) -> list[int]:
+    """Return those of the numbers that a run can have; raise `ArgumentError` for what is none."""
+    return [one for one in map(_whole, run_ids) if one in _RUN_IDS]
+
+
+def _whole(run_id: object) -> int:
+    if not isinstance(run_id, int) or isinstance(run_id, bool):
+        raise ArgumentError(f"a run's id must be a whole number, not {type(run_id).__name__}")
+    return run_id

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from jobspec_engine.arguments import require_text
 from jobspec_engine.dispatch import digest
+from jobspec_engine.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,10 +43,11 @@ def cancel_by_key(
 ) -> Steps[list[Cancelled]]:
     """Ask the runs to end that go by a key; return what became of them.
 
-    Raises `ValueError` unless exactly one key is given.
+    Raises `ValueError` unless exactly one key is given, `ArgumentError` for what can't be one.
     """
     if (idempotency_key is None) == (job_key is None):
         raise ValueError("give either idempotency_key or job_key")
+    require_text("job_id", job_id)
     run_ids: list[int] = yield statements.runs_with_key(
         job_id, _digest(idempotency_key), _digest(job_key)
     )
@@ -52,4 +55,11 @@ def cancel_by_key(
 
 
 def _digest(key: str | None) -> bytes | None:
-    return None if key is None else digest(key)
+    if key is None:
+        return None
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers need not check
+        raise ArgumentError(f"the key must be text, not {type(key).__name__}")
+    try:  # it may hold U+0000, unlike texts that are kept: only its digest is looked for
+        return digest(key)
+    except UnicodeEncodeError:
+        raise ArgumentError("the key holds half a surrogate pair, which no key has") from None

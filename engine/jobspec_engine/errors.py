@@ -37,6 +37,10 @@ class DsnError(EngineError, ProgrammingError):
     """An address of a database can't be read. Nothing of it is repeated: it may be the password."""
 
 
+class ArgumentError(EngineError, ValueError):
+    """An argument is not of a kind that the database could have a row for."""
+
+
 class UnsupportedOptionError(EngineError):
     """A job has an option that the engine can't honour; it is refused, never dropped."""
 

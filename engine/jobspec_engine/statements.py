@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, sql
 from psycopg.rows import tuple_row
 
+from jobspec_engine.arguments import possible_runs, require_text
 from jobspec_engine.arrays import (
     BigIntegers,
     Booleans,
@@ -190,6 +191,9 @@ class Statements:
     def _call(
         self, name: str, row: Callable[[Sequence[Any]], Row], /, **params: object
     ) -> Call[Row]:
+        for parameter, value in params.items():
+            if isinstance(value, str):
+                require_text(parameter, value)
         return Call(self._queries[name], params, row)
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
@@ -278,7 +282,7 @@ class Statements:
 
     def cancel(self, run_ids: Iterable[int]) -> Call[Cancelled]:
         """Ask runs to end: a row for each that there is."""
-        return self._call("cancel", Cancelled._make, run_ids=list(run_ids))
+        return self._call("cancel", Cancelled._make, run_ids=possible_runs(run_ids))
 
     def runs_with_key(
         self, job_id: str, idempotency_digest: bytes | None, debounce_digest: bytes | None
@@ -294,7 +298,7 @@ class Statements:
 
     def replayable(self, run_ids: Iterable[int]) -> Call[DeadRun]:
         """Lock runs that somebody wants to replay, and return them."""
-        return self._call("replayable", DeadRun._make, run_ids=list(run_ids))
+        return self._call("replayable", DeadRun._make, run_ids=possible_runs(run_ids))
 
     def replayed(self, replays: Iterable[tuple[int, int]]) -> Call[None]:
         """Let runs (the first of each pair) name those that they were replayed as."""

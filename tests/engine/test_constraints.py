@@ -82,6 +82,10 @@ BREAKS = {
     "job_queue_refunds": ["update job_queue set refunds = -1"],
     "job_queue_events": ["update job_queue set events = 0"],
     "job_queue_run_by": ["update job_queue set run_at = run_by + interval '1 microsecond'"],
+    "job_queue_run_at_readable": [
+        "update job_queue set run_at = '-infinity'",
+        "update job_queue set run_at = 'infinity', run_by = null",
+    ],
     "job_queue_debounce_digest": [
         "update job_queue set debounce_digest = 'x'",
         "update job_queue set debounce_digest = sha512('x')",

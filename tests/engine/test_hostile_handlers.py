@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import ctypes
 import functools
 import json
 import sys
+import threading
 
 import pytest
 
@@ -115,6 +118,18 @@ async def times_out(context):
         await asyncio.Event().wait()
 
 
+def ends_its_thread(context):
+    _thread.exit()
+
+
+def orders_its_thread(context):
+    """Have the interpreter raise in this thread, as those do who kill one from outside."""
+    mine = ctypes.c_ulong(threading.get_ident())
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(mine, ctypes.py_object(SystemExit)) == 1
+    for _ in range(1_000_000):  # it comes between two instructions
+        pass
+
+
 def recurses(context):
     return recurses(context)
 
@@ -137,6 +152,11 @@ FAILURES = {
     "an exit": (raises(SystemExit(3)), "SystemExit: 3"),
     "an interrupt": (raises(KeyboardInterrupt()), "KeyboardInterrupt"),
     "a generator's exit": (raises(GeneratorExit()), "GeneratorExit"),
+    "no memory": (raises(MemoryError()), "MemoryError"),
+    "no memory in a thread": (raises_in_a_thread(MemoryError()), "MemoryError"),
+    "a generator's exit in a thread": (raises_in_a_thread(GeneratorExit()), "GeneratorExit"),
+    "the end of its thread": (ends_its_thread, "SystemExit"),
+    "an order to its thread": (orders_its_thread, "SystemExit"),
     "a stop iteration": (raises(StopIteration(1)), "StopIteration"),
     "a stop async iteration": (raises(StopAsyncIteration()), "StopAsyncIteration"),
     "a cancellation of its own": (raises(asyncio.CancelledError()), "CancelledError"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
-if TYPE_CHECKING:
-    from datetime import datetime
+# What a key expires at that is free whatever the time is.
+FREE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(at):

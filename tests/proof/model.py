@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from jobspec import CronTrigger
-from proof.entities import Event, Memo, Run, UsedKey, milliseconds
+from proof.entities import FREE, Event, Memo, Run, UsedKey, milliseconds
 
 ADDED = "jobspec/job.added"
 INVOKED = "jobspec/job.invoked"
@@ -265,7 +265,7 @@ class Model:
         run.died = reason and (reason, self.now)
         for used in self.keys.values():
             if used.run is run and used.while_active:
-                used.expires_at = self.now
+                used.expires_at = FREE
         if run.parent is not None:
             for memo in (memo for other in self.runs for memo in other.memos.values()):
                 if memo.child is run and memo.state == "waiting":

@@ -138,7 +138,7 @@ TABLES = {
     "runs": "select to_jsonb(one) - '{event_id, lease_token, errors}'::text[], error"
     " from jobspec.job_queue as one, lateral (select array_agg("
     "   entry::jsonb - 'traceback') as error from unnest(errors) as entry) as errors order by id",
-    # A pass goes by the time at which it read the memos and what has passed since: some milliseconds.
+    # A pass goes by the time at which it read the memos and what passed since: milliseconds.
     "memos": "select to_jsonb(one) - '{revision, answers_from}'::text[],"
     " date_trunc('minute', answers_from) from jobspec.job_step as one order by run_id, name",
     "keys": "select to_jsonb(one) from jobspec.job_idempotency as one",

@@ -161,6 +161,7 @@ class Worker:
         except BaseException:
             self.stop(now=True)
             await self._attempts_ended()
+            await self._upkeep.leave()
             raise
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:

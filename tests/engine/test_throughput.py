@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections import Counter
 from contextvars import ContextVar
 from uuid import uuid4
 
@@ -208,6 +209,28 @@ async def test_a_pass_that_is_left_before_it_began_is_given_back_without_being_o
     assert gate.entered.empty()
     run = run_of(connection)
     assert (run.state, run.attempt, run.passes) == ("pending", 0, 0)
+
+
+async def test_many_runs_take_few_statements(dsn, connection, monkeypatch):
+    """The first claim is as wide as the worker, the next take more; a record takes what ended."""
+    executed = Counter()
+
+    async def counted(self, call):
+        executed[call.query] += 1
+        return await fetch_once(self, call)
+
+    fetch_once = Persistence.fetch_once
+    monkeypatch.setattr(Persistence, "fetch_once", counted)
+    monkeypatch.setattr("jobspec_engine.slots._PATIENCE", 3600)
+    compiled, how_many = job(), 5_000
+    with Client(compiled, dsn) as client:
+        client.send_many([Event("event", {"n": n}) for n in range(how_many)])
+    await run_until_idle(compiled, dsn)
+    assert states(connection) == ["completed"] * how_many
+    claims, completions = (executed[SQL._queries[name]] for name in ("claim", "complete"))
+    assert claims <= how_many / 100
+    assert completions <= how_many / 100
+    assert sum(executed.values()) <= claims + completions + 2  # to reclaim, and to look for crons
 
 
 async def test_runs_leave_nothing_to_the_collector_of_cycles(dsn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -10,7 +11,18 @@ from collections import Counter
 import pytest
 
 from databases import PythonProcess
-from enginekit import Gate, job, run_of, run_until_idle, runs, until_async, working
+from enginekit import (
+    PATIENCE,
+    Gate,
+    count,
+    job,
+    run_of,
+    run_until_idle,
+    runs,
+    until_async,
+    worker,
+    working,
+)
 from jobspec_engine import Client, Event, Worker
 from jobspec_engine.cli.logs import JsonFormatter
 from jobspec_engine.errors import WorkerError
@@ -116,3 +128,12 @@ def test_a_log_record_is_one_line_with_its_error():
     line = json.loads(text)
     assert line["message"] == "two\nlines"
     assert "ValueError: invalid literal" in line["error"]
+
+
+async def test_a_worker_that_is_cancelled_is_seen_no_more(dsn, connection):
+    at_work = asyncio.create_task(worker(job(), dsn).run())
+    await until_async(lambda: count(connection, "job_worker") == 1)
+    at_work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(at_work, PATIENCE)
+    assert count(connection, "job_worker") == 0

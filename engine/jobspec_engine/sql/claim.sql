@@ -115,7 +115,8 @@ claimed as (
         lease_token = %(lease_token)s,
         lease_until = (select {schema}.now()) + %(lease)s
     where ctid = any(array(select place from due))
-    returning *
+    returning
+        id, job_id, event_id, attempt, max_attempts, passes, priority, run_at, first_claimed_at, claimed_at
 )
 select
     claimed.id, claimed.job_id, claimed.attempt, claimed.max_attempts,

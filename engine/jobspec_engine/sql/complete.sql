@@ -2,31 +2,31 @@
 -- held, and nothing of it was touched. Locks the runs, those that wait for their end, then the keys they
 -- free: each in the order of a send. Of keys that the end of a run frees there may be none, mostly.
 --
--- Joins laterally, and finds rows by an array of ids, so that the plan that the server keeps reads rows
--- by their index whatever it guesses of how many there are. So do `fail`, `release` and `heartbeat`.
-with held as materialized (
-    select done.id, done.result
-    from (
-        select *
-        from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(results)s::text[])
-            as done (id, lease_token, result)
-        order by id
-    ) as done
-    cross join lateral (
-        select from {schema}.job_queue where id = done.id and lease_token = done.lease_token
-        for no key update
-    ) as queue
+-- Finds rows by an array of ids, so that the plan that the server keeps reads them by their index whatever
+-- it guesses of how many there are.
+with done as materialized (
+    select *
+    from unnest(%(run_ids)s::bigint[], %(lease_tokens)s::uuid[], %(results)s::text[])
+        as done (id, lease_token, result)
+),
+held as materialized (
+    select id
+    from {schema}.job_queue
+    where id = any(array(select id from done))
+    order by id
+    for no key update
 ),
 completed as (
     update {schema}.job_queue as queue
     set
         state = 'completed',
         finished_at = (select {schema}.now()),
-        result = held.result::json,
+        result = done.result::json,
         lease_token = null,
         lease_until = null
-    from held
-    where queue.id = any(array(select id from held)) and queue.id = held.id
+    from done
+    where queue.id = any(array(select id from held))
+        and queue.id = done.id and queue.lease_token = done.lease_token
     returning queue.id, queue.parent_run_id
 ),
 parent as materialized (

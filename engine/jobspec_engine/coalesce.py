@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jobspec_engine.database import is_away
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+
+# How many characters one batch has.
+_BATCH_SIZE = 32 << 20
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,6 +25,9 @@ class Coalescer(Generic[Item, Result]):
     those handed in during the same turn of the event loop. A failed batch of several items is
     flushed again one by one, so that a bad item fails alone: `flush` must be all or nothing. When
     the database itself fails, all of the batch fail.
+
+    A batch has at most `limit` items and, where `size` tells an item's characters, 32 Mi of them,
+    unless one alone has more.
     """
 
     def __init__(
@@ -28,9 +35,11 @@ class Coalescer(Generic[Item, Result]):
         flush: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
         limit: int = 1000,
+        size: Callable[[Item], int] | None = None,
     ) -> None:
         self._flush = flush
         self._limit = limit
+        self._size = size
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._running: asyncio.Task[None] | None = None
 
@@ -50,11 +59,18 @@ class Coalescer(Generic[Item, Result]):
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                batch = self._waiting[: self._limit]
-                del self._waiting[: self._limit]
-                await self._settle(batch)
+                await self._settle(self._next_batch())
         finally:
             self._running = None
+
+    def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
+        count = min(len(self._waiting), self._limit)
+        if self._size is not None:
+            sizes = accumulate(self._size(item) for item, _ in self._waiting[:count])
+            count = max(sum(size <= _BATCH_SIZE for size in sizes), 1)
+        batch = self._waiting[:count]
+        del self._waiting[:count]
+        return batch
 
     async def _settle(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:

@@ -34,9 +34,14 @@ def match_text(step: str, match: Match, event: ReceivedEvent) -> str | None:
 
 
 def _path(step: str, path: str) -> str:
-    if not path.startswith(_ROOT) or not all(path.split(".")) or "\0" in path:
+    if not path.startswith(_ROOT) or not all(path.split(".")) or not _is_readable(path):
         raise StepError(f"step `{step}` matches `{path}`: write the path of a field, `data.id` say")
     return path.removeprefix(_ROOT)
+
+
+def _is_readable(path: str) -> bool:
+    """Tell whether the database can look for a path."""
+    return not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in path)
 
 
 def _value(step: str, path: str, event: ReceivedEvent) -> Any:
@@ -52,7 +57,9 @@ def _value(step: str, path: str, event: ReceivedEvent) -> Any:
 
 def _plain(step: str, path: str, value: object) -> object:
     if isinstance(value, str):
-        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        halves = value.encode("utf-16-le", "surrogatepass")
+        whole = halves.decode("utf-16-le", "replace")
+        return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if value is None or isinstance(value, bool | int | float):
         return value
     raise StepError(

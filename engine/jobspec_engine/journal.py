@@ -106,7 +106,7 @@ class Journal:
         self._database = database
         self._known: OrderedDict[int, Known] = OrderedDict()
         self._size = 0
-        self._keep = Coalescer(self._flush)
+        self._keep = Coalescer(self._flush, size=_size_of)
 
     async def read(self, run_id: int) -> Known:
         """Read the memos of a run, those that are new since this process read them last."""
@@ -198,6 +198,10 @@ class Journal:
 
 class _NotHeldError(Exception):
     """Undoes a transaction whose run is not held any more."""
+
+
+def _size_of(write: MemoWrite) -> int:
+    return len(write.result or "") + len(write.error or "")
 
 
 def _size(memo: Memo | None) -> int:

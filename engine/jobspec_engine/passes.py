@@ -11,6 +11,7 @@ from jobspec_engine.context import event_of
 from jobspec_engine.errors import StepDrift, StepError, StepFailed
 from jobspec_engine.look_back import AGAIN, looked_back
 from jobspec_engine.memos import NO_MEMOS, Memos
+from jobspec_engine.step_arguments import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +29,6 @@ _IDLE_TURNS = 20
 
 # A run that waits for nothing but the end of another is looked at all the same, now and then.
 _LONGEST_WAIT = timedelta(hours=1)
-
-_MAX_NAME = 255  # bytes
 
 _SWALLOWED = (
     "the handler caught `Suspended`, by which a step gives its slot back, and went on: catch"
@@ -82,7 +81,7 @@ class Pass:
 
     def call(self, name: str, kind: Kind) -> StepCall:
         """Count a step that is called now. Raises `StepError` for one that can't be kept."""
-        _require_name(name)
+        require_name(name)
         return self.branches.call(name, kind)
 
     def __enter__(self) -> None:
@@ -281,8 +280,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _require_name(name: str) -> None:
-    if "\0" in name or not 1 <= len(name.encode(errors="replace")) <= _MAX_NAME:
-        raise StepError(f"a step's name must have 1 to {_MAX_NAME} bytes and no U+0000")

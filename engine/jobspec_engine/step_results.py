@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import PydanticUserError, TypeAdapter
 
 from jobspec_engine.errors import ResultError, StepError
 from jobspec_engine.payload import encode
@@ -54,7 +53,7 @@ class ResultType:
                 if self._any
                 else self._adapter.dump_python(value, mode="json", warnings="error")
             )
-        except PydanticSerializationError as error:
+        except Exception as error:  # a type's own serializer may raise any
             raise ResultError(f"{name} is not of its type: {error}") from error
         text = encode(plain, name, ResultError)
         if len(text) > MAX_RESULT_BYTES:
@@ -68,16 +67,20 @@ class ResultType:
     def decode(self, text: str | None) -> Any:
         """Return the result that a memo keeps. Raises `ResultError` if it is not of this type."""
         try:
-            return self._adapter.validate_json(text or "null")
-        except ValidationError as error:
+            return self._read(text or "null")
+        except Exception as error:  # a type's own validator may raise any
             raise ResultError(
                 f"what is kept of step `{self._step}` is not of its type any more: {error}"
             ) from error
 
+    def _read(self, text: str) -> Any:
+        """Return what JSON text is as this type. It has names where the type may have aliases."""
+        return self._adapter.validate_json(text, by_alias=False, by_name=True)
+
     def _require_readable(self, name: str, text: str) -> None:
         try:
-            self._adapter.validate_json(text)
-        except ValidationError as error:
+            self._read(text)
+        except Exception as error:
             raise ResultError(
                 f"{name} does not come back from JSON as its type: {error}"
             ) from error

@@ -27,8 +27,9 @@ from jobspec_engine.event_match import match_text
 from jobspec_engine.events import Event, Sent
 from jobspec_engine.failure import message_of
 from jobspec_engine.handlers import is_async
-from jobspec_engine.payload import encode
+from jobspec_engine.payload import encode, is_object
 from jobspec_engine.retries import Retries
+from jobspec_engine.step_arguments import require_event, require_length, require_time
 from jobspec_engine.step_results import ResultType, type_returned
 from jobspec_engine.step_statements import MemoWrite
 
@@ -121,13 +122,13 @@ class Steps:
         A short sleep (up to 10 s) is waited out in the process, a longer one gives the slot back.
         """
         call = self._call(name, "sleep")
+        require_length(name, length)
         return self._sleep(call, delay=length)
 
     def sleep_until(self, name: str, until: datetime) -> Coroutine[Any, Any, None]:
         """Sleep until a time, an aware datetime, as `sleep` does."""
-        if until.utcoffset() is None:
-            raise StepError(f"step `{name}` sleeps until a time in no zone: give it a time zone")
         call = self._call(name, "sleep")
+        require_time(name, until)
         return self._sleep(call, wake_at=until)
 
     def send_event(
@@ -163,6 +164,8 @@ class Steps:
         by paths and their values (`{"data.id": 7}`). The step is named after the event.
         """
         call = self._call(name or event, "wait")
+        require_event(call.key.name, event)
+        require_length(call.key.name, timeout)
         wanted = match_text(call.key.name, match, self._pass.event)
         write = MemoWrite.of(self._pass.held, call, "waiting")
         return self._wait(write._replace(delay=timeout, event_name=event, event_match=wanted), call)
@@ -181,6 +184,8 @@ class Steps:
         `StepFailed` when the run ends without success.
         """
         call = self._call(name or job, "invoke")
+        if not is_object(data or {}):
+            raise EventError(f"the data of step `{call.key.name}` must be an object")
         text = encode(data or {}, f"the data of step `{call.key.name}`", EventError)
         return self._invoke(call, job, text, ResultType(call.key.name, type))
 

@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.jobspec-ready
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test proof lint format bench clean
 
 # The two example jobs on the bundled Postgres: what ran, and why the rest did not.
 demo: $(READY)
@@ -13,6 +13,11 @@ demo: $(READY)
 # All tests. Postgres is the bundled one; JOBSPEC_TEST_DSN names another.
 test: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# All that attacks the guarantees, with larger numbers than `make test`, on the bundled Postgres and on
+# Debian's 15 where that is installed; then a table of what came of it. It takes an hour or two.
+proof: $(READY)
+	$(BIN)/python tests/proof/prove.py
 
 # What a machine can say about the code without running it.
 lint: $(READY)

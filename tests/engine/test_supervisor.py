@@ -20,6 +20,7 @@ from examples.supervisor.calls import request
 from examples.supervisor.supervise import jobs
 from jobspec_engine import Client
 from killing import LEASE
+from proof.report import attack
 
 REPOSITORY = Path(__file__).parents[2]
 ALL = os.environ.get("JOBSPEC_TEST_KILLS") == "all"
@@ -134,6 +135,13 @@ def supervised(dsn, provider, connection):
         yield ask
 
 
+@pytest.fixture
+def row():
+    """The row of the proof's table that tells how often a worker was lost."""
+    with attack("supervisor: lost at every point") as row:
+        yield row
+
+
 def run_for(connection, key):
     return connection.execute(
         "select state, attempt, refunds, result, id from jobspec.job_queue where event_id = %s",
@@ -166,7 +174,7 @@ def test_the_points_are_each_statement_and_each_await_of_the_job(supervised, mot
     assert len(points) > 60
 
 
-def test_a_worker_may_be_killed_anywhere(supervised, provider, mother, clock, connection):
+def test_a_worker_may_be_killed_anywhere(supervised, provider, mother, clock, connection, row):
     """Also if the provider can't be read just after: a failed read reaches no verdict."""
     supervised("reference")
     points = mother.points()
@@ -188,9 +196,12 @@ def test_a_worker_may_be_killed_anywhere(supervised, provider, mother, clock, co
             [run_id],
         ).fetchone()
         assert steps == (5, 5), told
+        row.cases += 1
 
 
-def test_a_worker_may_be_killed_twice_in_a_row(supervised, provider, mother, clock, connection):
+def test_a_worker_may_be_killed_twice_in_a_row(
+    supervised, provider, mother, clock, connection, row
+):
     supervised("reference")
     points = mother.points()
     for point in sample(points, 2):
@@ -205,6 +216,7 @@ def test_a_worker_may_be_killed_twice_in_a_row(supervised, provider, mother, clo
         assert provider.asked(key) <= len(WHOLE_LIFE) + 2, (point, again)
         assert (state, attempt, result) == ("completed", 1, "done"), (point, again)
         assert refunds <= 2
+        row.cases += 1
 
 
 def test_a_deadline_is_measured_from_the_boot_and_not_from_the_restart(
@@ -228,7 +240,7 @@ def test_a_deadline_is_measured_from_the_boot_and_not_from_the_restart(
 
 
 def test_a_worker_that_was_frozen_past_its_lease_does_nothing_more(
-    supervised, provider, mother, clock, connection
+    supervised, provider, mother, clock, connection, row
 ):
     supervised("reference")
     points = mother.points()
@@ -252,6 +264,7 @@ def test_a_worker_that_was_frozen_past_its_lease_does_nothing_more(
         for key, _ in frozen:
             assert provider.done(key) == WHOLE_LIFE
             assert run_for(connection, key)[:4:3] == ("completed", "done")
+        row.cases += len(frozen)
 
 
 def _batches(items, size):

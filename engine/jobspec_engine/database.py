@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any
 from psycopg import OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import (
+    AdminShutdown,
+    CannotConnectNow,
+    ConnectionException,
+    ConnectionFailure,
+    CrashShutdown,
     DeadlockDetected,
     IdleInTransactionSessionTimeout,
     ProgramLimitExceeded,
+    ProtocolViolation,
     ReadOnlySqlTransaction,
     SerializationFailure,
     StatementTooComplex,
@@ -47,6 +53,17 @@ _TOO_MUCH = (ProgramLimitExceeded, StatementTooComplex, TooManyArguments, TooMan
 
 # What it raises of a transaction that another one kept from going on, and that it has undone.
 _UNDONE = (DeadlockDetected, SerializationFailure)
+
+# What it raises when it ends the line; a line that ends without a word has no SQLSTATE.
+_LOST = (
+    AdminShutdown,
+    CannotConnectNow,
+    ConnectionException,
+    ConnectionFailure,
+    CrashShutdown,
+    ProtocolViolation,  # PgBouncer's word for it
+    ReadOnlySqlTransaction,
+)
 
 # How often a transaction is tried, and seconds between two tries at the most.
 _TRIES = 10
@@ -127,10 +144,17 @@ def pause_before_again(error: Error, tries: int, *, harmless: bool) -> float:
     undone by one that it met, or the line was lost and what may have been committed can be
     executed again without harm.
     """
-    lost = harmless and is_away(error) and not isinstance(error, UnreachableError)
+    lost = harmless and _is_lost(error)
     if tries == _TRIES or not (lost or isinstance(error, _UNDONE)):
         raise error
     return random.uniform(0, min(_LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311  no secret
+
+
+def _is_lost(error: Error) -> bool:
+    """Tell whether a line was lost, alone or with its server; not whether none was to be had."""
+    if isinstance(error, UnreachableError):
+        return False
+    return isinstance(error, _LOST) or (isinstance(error, OperationalError) and not error.sqlstate)
 
 
 def hang_up(connection: BaseConnection[Any]) -> None:

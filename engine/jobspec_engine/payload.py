@@ -71,8 +71,8 @@ def _too_deep(name: str) -> str:
 
 
 def _is_flat(value: object) -> bool:
-    """Tell whether a value is, as most data of events, a dictionary of texts and numbers."""
-    if type(value) is not dict:
+    """Tell whether a value is, as most data of events, an object of texts and numbers."""
+    if not is_object(value):
         return False
     for key, item in value.items():
         if type(key) is not str or type(item) not in _SCALARS:

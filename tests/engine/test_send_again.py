@@ -108,6 +108,13 @@ def test_an_event_whose_id_its_sender_chose_may_be_a_duplicate_of_its_own(
     assert (job.outcome, job.run_id) == ("duplicate", run_of(connection).id)
 
 
+def test_a_send_that_somebody_cancels_is_not_sent_again(client, connection):
+    at_first(connection, "job_event", UNDO.format("57014"))
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        client.send("plain", {})
+    assert count(connection, "job_event") == 0
+
+
 def test_a_send_that_is_lost_each_time_says_so_in_the_end(client, connection, monkeypatch):
     monkeypatch.setattr("jobspec_engine.database._LONGEST_PAUSE", 0)
     at_first(connection, "job_event", DIE, times=100)

@@ -175,8 +175,11 @@ class Worker:
         while not self._stopping:
             self._nudge.clear()
             busy = self._slots.held or not self._recorder.idle
-            if not await self._claim() and not busy and until_idle:
+            claimed = await self._claim()
+            if not claimed and not busy and until_idle:
                 return
+            if claimed:
+                await asyncio.sleep(0)  # handlers are entered before anything else is asked
             if not self._nudge.is_set():
                 waits = [] if until_idle or not self._sated else [await self._until_next_due()]
                 await self._nudged_within(min((*waits, *self._slots.patience()), default=None))

@@ -211,6 +211,24 @@ async def test_a_pass_that_is_left_before_it_began_is_given_back_without_being_o
     assert (run.state, run.attempt, run.passes) == ("pending", 0, 0)
 
 
+async def test_a_handler_is_entered_before_the_worker_asks_for_what_is_due_next(dsn, monkeypatch):
+    did = []
+
+    async def noted(self):
+        did.append("asked")
+        return 0.01
+
+    async def handler(context):
+        did.append("entered")
+
+    monkeypatch.setattr(Worker, "_until_next_due", noted)
+    compiled = job(handler=handler)
+    send(dsn, compiled)
+    async with working(compiled, dsn):
+        await until_async(lambda: "asked" in did)
+    assert did[:2] == ["entered", "asked"]
+
+
 async def test_many_runs_take_few_statements(dsn, connection, monkeypatch):
     """The first claim is as wide as the worker, the next take more; a record takes what ended."""
     executed = Counter()

@@ -154,8 +154,8 @@ class Model:
 
         `options` are `delay`, `max_debounce`, `priority` and `max_attempts`.
         """
-        event = Event(event_id, ADDED, payload, milliseconds(self.now), self.now)
-        self.events[event_id] = event
+        ts = milliseconds(self.now)
+        event = self.events[event_id] = Event(event_id, ADDED, payload, ts, self.now)
         bound = options.get("max_debounce") and self.now + options["max_debounce"]
         due = self.now + options.get("delay", timedelta(0))
         new = Run(
@@ -246,8 +246,7 @@ class Model:
         expired = [r for r in self.runs if r.state == "running" and r.lease_until < self.now]
         for run in expired:
             used_up = run.refunds >= max_refunds
-            run.errors += 1
-            run.run_at = self.now
+            run.errors, run.run_at = run.errors + 1, self.now
             run.passes = 0 if used_up else run.passes
             run.refunds = min(run.refunds + 1, max_refunds)
             if run.cancel_requested:
@@ -297,8 +296,8 @@ class Model:
         if not self.held(run, token):
             return None
         if name not in run.memos:
-            event = Event(event_id, INVOKED, {}, milliseconds(self.now), self.now)
-            self.events[event_id] = event
+            ts = milliseconds(self.now)
+            event = self.events[event_id] = Event(event_id, INVOKED, {}, ts, self.now)
             attempts = self.jobs[job_id].retries + 1
             child = Run(job_id, event, event.ts, self.now, self.now, attempts, parent=run)
             run.memos[name] = Memo("invoke", "waiting", child=self.add(child))
@@ -377,9 +376,8 @@ class Model:
         for at in due:
             event_id = f"cron/{job.id}/{trigger.schedule.text}/{at.isoformat()}"
             if event_id not in self.events:
-                event = self.receive(
-                    event_id, TICKED, {"cron": trigger.schedule.text}, milliseconds(at)
-                )
+                data = {"cron": trigger.schedule.text}
+                event = self.receive(event_id, TICKED, data, milliseconds(at))
                 self.dispatch(event, job, self.keys_of(job, event))
         self.standing[cron] = due[-1] if due else self.now
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import combinations_with_replacement
 from uuid import UUID
 
@@ -228,24 +229,25 @@ def place(dsn, clock):
         yield Place(client, connection, clock)
 
 
+@pytest.fixture(scope="module")
+def row():
+    with attack("two that meet, in every order that locks allow") as row:
+        yield row
+
+
 @pytest.mark.parametrize(
     "acts",
-    [
-        pytest.param(pair, id="-".join(a.__name__ for a in pair))
-        for pair in combinations_with_replacement(ACTS, 2)
-    ],
+    list(combinations_with_replacement(ACTS, 2)),
+    ids=lambda acts: " and ".join(act.__name__ for act in acts),
 )
-def test_two_that_meet_leave_what_one_after_the_other_leaves(place, dsn, acts):
-    with attack("interleavings: " + " and ".join(act.__name__ for act in acts)) as row:
-        for endings in ENDINGS:
-            serial = one_after_the_other(place, dsn, acts, endings)
-            for order, left in orders(
-                lambda prefix, ends=endings: meet(place, dsn, acts, ends, prefix), MOST
-            ):
-                row.cases += 1
-                if left not in serial:
-                    row.lost += min((one - left).total() for one in serial)
-                    row.doubled += min((left - one).total() for one in serial)
-                row.stuck += len(unfinished(left))
-                assert left in serial, (endings, order, serial[0] - left, left - serial[0])
-                assert not unfinished(left)
+def test_two_that_meet_leave_what_one_after_the_other_leaves(place, dsn, row, acts):
+    for endings in ENDINGS:
+        serial = one_after_the_other(place, dsn, acts, endings)
+        meeting = partial(meet, place, dsn, acts, endings)
+        for order, left in orders(meeting, MOST):
+            row.cases += 1
+            row.lost += min((one - left).total() for one in serial)
+            row.doubled += min((left - one).total() for one in serial)
+            row.stuck += len(unfinished(left))
+            assert left in serial, (endings, order, serial[0] - left, left - serial[0])
+            assert not unfinished(left)

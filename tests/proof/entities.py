@@ -22,6 +22,11 @@ class Event:
     data: dict
     ts: int
     received_at: datetime
+    stands_for: str | None = None  # the event whose id its handler is told, where a run goes on
+
+    @property
+    def told_id(self):
+        return self.stands_for or self.id
 
 
 @dataclass(eq=False)

@@ -44,8 +44,7 @@ class Model:
 
     def receive(self, event_id, name, data, ts):
         """Keep an event, and settle each step that waits for one of its name."""
-        ts = milliseconds(self.now) if ts is None else ts
-        event = self.events[event_id] = Event(event_id, name, data, ts, self.now)
+        event = self.keep(event_id, name, data, ts)
         for run in filter(lambda run: run.alive, self.runs):
             for memo in run.memos.values():
                 waits = memo.kind == "wait" and memo.state == "waiting" and memo.wake_at > self.now
@@ -53,6 +52,10 @@ class Model:
                     memo.state, memo.result = "done", event.id
                     self.signal(run)
         return event
+
+    def keep(self, event_id, name, data, ts=None):
+        at = milliseconds(self.now) if ts is None else ts
+        return self.events.setdefault(event_id, Event(event_id, name, data, at, self.now))
 
     def keys_of(self, job, event):
         """Return the keys that count: for idempotency and debounce, `error` for one in error."""
@@ -132,8 +135,8 @@ class Model:
 
     def waiting(self, job_id, burst):
         """Return the run that an event or a call with this key joins."""
-        found = (r for r in self.runs if (r.job_id, r.burst) == (job_id, burst) and r.joinable)
-        return next(found, None)
+        key = (job_id, burst)
+        return next((r for r in self.runs if (r.job_id, r.burst) == key and r.joinable), None)
 
     def add(self, run):
         self.runs.append(run)
@@ -154,8 +157,7 @@ class Model:
 
         `options` are `delay`, `max_debounce`, `priority` and `max_attempts`.
         """
-        ts = milliseconds(self.now)
-        event = self.events[event_id] = Event(event_id, ADDED, payload, ts, self.now)
+        event = self.keep(event_id, ADDED, payload)
         bound = options.get("max_debounce") and self.now + options["max_debounce"]
         due = self.now + options.get("delay", timedelta(0))
         new = Run(
@@ -208,24 +210,23 @@ class Model:
         """End an attempt: the run is retried after `delay`, without one it is a dead letter."""
         if not self.held(run, token):
             return False
-        run.errors += 1
-        run.passes = 0
+        run.errors, run.passes = run.errors + 1, 0
         if delay is not None:
             run.run_at = self.within(run, self.now + delay, finish)
         if run.cancel_requested:
             return self.end(run, "cancelled")
         if delay is not None:
             return self.give_back(run)
-        late = reason in ("start-timeout", "finish-timeout")
-        return self.end(run, "cancelled" if late else "failed", reason)
+        return self.end(run, "cancelled" if reason.endswith("-timeout") else "failed", reason)
 
     def release(self, run, token, wake_at=None, finish=None, *, entered=True):
-        """Give a run back that waits for a step or was not entered, its attempt not used up."""
+        """Give a run back that waits for a step, or in its old place; no attempt is used up."""
         if not self.held(run, token):
             return False
         run.passes -= not entered
         waits = wake_at is not None and not run.signalled
-        run.run_at = self.within(run, wake_at, finish) if waits else self.now
+        if entered:
+            run.run_at = self.within(run, wake_at, finish) if waits else self.now
         if run.cancel_requested:
             run.errors += 1
             return self.end(run, "cancelled")
@@ -296,8 +297,7 @@ class Model:
         if not self.held(run, token):
             return None
         if name not in run.memos:
-            ts = milliseconds(self.now)
-            event = self.events[event_id] = Event(event_id, INVOKED, {}, ts, self.now)
+            event = self.keep(event_id, INVOKED, {})
             attempts = self.jobs[job_id].retries + 1
             child = Run(job_id, event, event.ts, self.now, self.now, attempts, parent=run)
             run.memos[name] = Memo("invoke", "waiting", child=self.add(child))
@@ -349,7 +349,8 @@ class Model:
         return "enqueued", new
 
     def hand_on(self, run, new):
-        """Let a run go on from the memos of one whose steps had changed, and wait in its place."""
+        """Let a run go on where one whose steps had changed was: with its memos, for its event."""
+        new.event.stands_for = run.event.told_id
         new.memos = {name: replace(memo) for name, memo in run.memos.items()}
         for child in (memo.child for memo in run.memos.values() if memo.child):
             if child.alive and child.parent is run:

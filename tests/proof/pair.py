@@ -114,7 +114,7 @@ class Pair:
         first = {row.run_id for row in rows}
         claimed = self.model.claim(list(self.jobs), limit, LEASE, token, first)
         told = [(row.run_id, row.attempt, row.event_id, json.loads(row.event_data)) for row in rows]
-        promised = [(run.id, run.attempt, run.event.id, run.event.data) for run in claimed]
+        promised = [(run.id, run.attempt, run.event.told_id, run.event.data) for run in claimed]
         assert sorted(told) == sorted(promised), (told, promised)
         self.passes = [(run, token) for run in claimed] + self.passes
 

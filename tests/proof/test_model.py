@@ -206,6 +206,17 @@ class Machine(RuleBasedStateMachine):
     def replay(self, number):
         self.pair.replay(self.run(number))
 
+    @precondition(lambda self: self.pair.passes)
+    @rule(first=which, job_id=job_ids)
+    def go_on_after_drift(self, first, job_id):
+        """A handler was changed under a run that has memos and waits for another one."""
+        (held,) = self.some_passes(first, 1)
+        self.pair.remember(held, Memo("run", "done"))
+        self.pair.invoke(held, job_id, f"invoked-{self.row.cases}")
+        self.pair.fail([held], None, "step-drift", None)
+        if held[0] in self.model.runs:
+            self.pair.replay(held[0])
+
     @precondition(lambda self: self.model.runs)
     @rule(number=which)
     def replay_twice(self, number):
@@ -229,6 +240,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def tick(self):
+        self.pair.tick()
+
+    @rule(by=st.sampled_from([61, 150, 250]))
+    def miss_ticks(self, by):
+        """Nobody polls for a while after schedules were seen."""
+        self.pair.tick()
+        self.pair.advance(timedelta(seconds=by))
         self.pair.tick()
 
     @rule(age=seconds)

@@ -298,7 +298,7 @@ class Chaos:
                 self.blow(kind, lambda: self.fleet.freeze(worker), worker)
             case "kill all workers":
                 for one in list(self.fleet.at_work):
-                    self.blow("kill a worker", lambda one=one: strike(one, signal.SIGKILL), one)
+                    self.blow(kind, lambda one=one: strike(one, signal.SIGKILL), one)
             case "restart Postgres fast":
                 self.blow(kind, lambda: self.postgres.restart(signal.SIGINT))
             case "restart Postgres immediately":

@@ -14,6 +14,9 @@ from psycopg.rows import namedtuple_row
 MINUTE = timedelta(minutes=1)
 GONE = "the worker died or froze: its lease ran out"  # what a history says of a reclaim
 MOST_ATTEMPTS = 4  # of `failing`
+AFTERMATH = (
+    5.0  # seconds until workers are at work again, after a pause between two tries or a start
+)
 
 
 class Finding(NamedTuple):
@@ -250,7 +253,7 @@ def _explains(blow, one, again):
 def recoveries(evidence, blows):
     """Return the seconds from the death of a worker to the reclaim of each of its runs.
 
-    Only where Postgres was there all the time, and answered.
+    Only where Postgres and other workers were there all the time.
     """
     deaths = {
         process: blow.began
@@ -258,14 +261,14 @@ def recoveries(evidence, blows):
         for process in blow.processes
         if blow.kind in ("kill a worker", "freeze a worker")
     }
-    outages = [blow for blow in blows if not blow.processes]
+    outages = [blow for blow in blows if not blow.processes or blow.kind == "kill all workers"]
     entries = [entry for run in evidence.runs for entry in run.errors if entry["error"] == GONE]
     for entry in entries:
         died = deaths.get(int(entry["worker"].rpartition(":")[2]))
         claimed, reclaimed = (_seconds(entry[when]) for when in ("started_at", "ended_at"))
         if died is None or not claimed <= died <= reclaimed:
             continue
-        if not any(died <= one.ended and one.began <= reclaimed for one in outages):
+        if not any(died <= one.ended + AFTERMATH and one.began <= reclaimed for one in outages):
             yield reclaimed - died
 
 

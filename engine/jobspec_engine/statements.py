@@ -19,10 +19,6 @@ from psycopg.rows import tuple_row
 from jobspec_engine.arguments import possible_runs, require_text
 from jobspec_engine.arrays import (
     BigIntegers,
-    Booleans,
-    Digests,
-    Integers,
-    Intervals,
     Texts,
     Uuids,
 )
@@ -45,6 +41,7 @@ from jobspec_engine.rows import (
     Suspension,
     WholeRun,
 )
+from jobspec_engine.send_columns import DISPATCH_COLUMNS, EVENT_COLUMNS, PLAIN_COLUMNS, turned
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -56,8 +53,6 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
-
-Column = Callable[[Iterable[Any]], Sequence[object]]
 
 # A few statements that belong together, each decided by the rows of those before.
 Steps = Generator["Call[Any]", list[Any], Result]
@@ -202,8 +197,8 @@ class Statements:
             "send",
             SentRow._make,
             run_id_sequence=self._run_id_sequence,
-            **_columns(_EVENT_COLUMNS, events),
-            **_columns(_DISPATCH_COLUMNS, dispatches),
+            **turned(EVENT_COLUMNS, events),
+            **turned(DISPATCH_COLUMNS, dispatches),
         )
         return replace(call, prepare=False) if len(dispatches) > _MANY else call
 
@@ -215,8 +210,8 @@ class Statements:
             "send_plain",
             SentPlainRow._make,
             run_id_sequence=self._run_id_sequence,
-            **_columns(_EVENT_COLUMNS, events),
-            **_columns(_PLAIN_COLUMNS, [row[: len(_PLAIN_COLUMNS)] for row in dispatches]),
+            **turned(EVENT_COLUMNS, events),
+            **turned(PLAIN_COLUMNS, [row[: len(PLAIN_COLUMNS)] for row in dispatches]),
         )
 
     def known_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
@@ -371,41 +366,3 @@ _FAIL_PARAMETERS = (
     "retries_at",
     "finishes",
 )
-
-# The parameters of send.sql that hold the columns of Encoded, in its order.
-_EVENT_COLUMNS: dict[str, Column] = {
-    "event_ids": Texts,
-    "event_names": Texts,
-    "event_data": Texts,
-    "event_ts": BigIntegers,
-    "event_traces": Texts,
-}
-
-# The parameters of send_plain.sql that hold the first columns of Dispatch, in its order.
-_PLAIN_COLUMNS: dict[str, Column] = {
-    "dispatch_event_ids": Texts,
-    "job_ids": Texts,
-    "max_attempts": Integers,
-}
-
-# The parameters of send.sql that hold all of them.
-_DISPATCH_COLUMNS: dict[str, Column] = {
-    **_PLAIN_COLUMNS,
-    "idempotency_digests": Digests,
-    "idempotency_keys": Texts,
-    "debounce_digests": Digests,
-    "debounce_keys": Texts,
-    "windows": Intervals,
-    "while_active": Booleans,
-    "waits": Intervals,
-    "timeouts": Intervals,
-    "key_errors": Texts,
-}
-
-
-def _columns(
-    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]]
-) -> dict[str, Sequence[object]]:
-    """Turn rows into the parameters that hold their columns."""
-    turned = zip(*rows, strict=True) if rows else ((),) * len(kinds)
-    return {name: kind(column) for (name, kind), column in zip(kinds.items(), turned, strict=True)}

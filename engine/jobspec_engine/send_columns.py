@@ -1,0 +1,51 @@
+"""What the parameters of sends hold: events and dispatches, turned into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jobspec_engine.arrays import BigIntegers, Booleans, Digests, Integers, Intervals, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Column = Callable[[Iterable[Any]], Sequence[object]]
+
+# The parameters of send.sql that hold the columns of Encoded, in its order.
+EVENT_COLUMNS: dict[str, Column] = {
+    "event_ids": Texts,
+    "event_names": Texts,
+    "event_data": Texts,
+    "event_ts": BigIntegers,
+    "event_traces": Texts,
+}
+
+# The parameters of send_plain.sql that hold the first columns of Dispatch, in its order.
+PLAIN_COLUMNS: dict[str, Column] = {
+    "dispatch_event_ids": Texts,
+    "job_ids": Texts,
+    "max_attempts": Integers,
+}
+
+# The parameters of send.sql that hold all of them.
+DISPATCH_COLUMNS: dict[str, Column] = {
+    **PLAIN_COLUMNS,
+    "idempotency_digests": Digests,
+    "idempotency_keys": Texts,
+    "debounce_digests": Digests,
+    "debounce_keys": Texts,
+    "windows": Intervals,
+    "while_active": Booleans,
+    "waits": Intervals,
+    "timeouts": Intervals,
+    "key_errors": Texts,
+}
+
+
+def turned(
+    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]]
+) -> dict[str, Sequence[object]]:
+    """Turn rows into the parameters that hold their columns."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    return {name: kind(column) for (name, kind), column in zip(kinds.items(), columns, strict=True)}

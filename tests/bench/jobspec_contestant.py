@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def jobs(on_job: OnJob) -> jobspec.CompiledJobs:
+async def one() -> int:
+    return 1
+
+
+def jobs(on_job: OnJob, steps: int = 0) -> jobspec.CompiledJobs:
     registry = jobspec.Registry()
 
     @registry.job(id=QUEUE, triggers=[QUEUE])
     async def noop(context: jobspec_engine.Context) -> None:
+        for _ in range(steps):
+            await context.step.run("step", one)
         on_job(context.event.data["value"])
 
     @registry.job(id="keyed", triggers=["keyed"], idempotency="event.data.key")
@@ -45,6 +51,7 @@ def jobs(on_job: OnJob) -> jobspec.CompiledJobs:
 
 class Jobspec(Contestant):
     distribution = "jobspec-kit"
+    steps = 0  # of each run, where the workload asks for some
     settings: ClassVar[dict[str, object]] = {}
     pending_sql = (
         "select count(*) from jobspec.job_queue"
@@ -83,7 +90,7 @@ class Jobspec(Contestant):
         await self.client.send("debounced", {"key": key, "value": value})
 
     async def work(self, on_job: OnJob, stop: asyncio.Event) -> None:
-        worker = Worker(jobs(on_job), self.url)
+        worker = Worker(jobs(on_job, self.steps), self.url)
         running = asyncio.create_task(worker.run())
         await stop.wait()
         worker.stop()

@@ -131,6 +131,35 @@ async def test_a_step_that_moved_to_where_another_had_begun_and_not_ended_is_fou
     assert "step `b`, as number 2 of its task, which is now number 1" in dead.message
 
 
+async def test_a_renamed_first_step_of_a_concurrent_task_is_found_when_the_handler_ends(
+    dsn, clock, connection
+):
+    """Until then the task that is recorded may still come."""
+    done = []
+
+    def of(first, second):
+        async def task(context, number):
+            for name in (first, second):
+                await context.step.run(f"{name}:{number}", done.append, name)
+            await context.step.sleep("rest", LONG)
+
+        async def handler(context):
+            await asyncio.gather(task(context, 1), task(context, 2))
+
+        return job(handler=handler)
+
+    with Client(of("a", "b"), dsn) as client:
+        client.send("event", {})
+    await run_until_idle(of("a", "b"), dsn)
+    done.clear()
+    for _ in range(2):
+        clock.advance(LONG)
+        await run_until_idle(of("new", "b"), dsn)
+    assert done == ["new", "new", "b", "b"]
+    (dead,) = dead_letters(connection)
+    assert (dead.reason, "`a:1`" in dead.message) == ("step-drift", True)
+
+
 async def test_a_handler_can_not_swallow_drift(dsn, clock, connection):
     script = Script()
 

@@ -6,6 +6,7 @@ import re
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,16 +46,14 @@ class Provider:
         self.done.append(f"tear down {container_id}")
 
 
-def test_the_supervisor_of_the_guide_does_what_must_be_done_once_over_a_death(
-    rehearse, monkeypatch
-):
+def test_the_supervisor_of_the_guide_does_what_must_be_done_once_over_a_death(rehearse):
     provider = Provider()
     scope = code_of("long-running-jobs.md", provider=provider)
 
     async def no_pause(seconds):
         assert seconds == 5
 
-    monkeypatch.setattr(scope["asyncio"], "sleep", no_pause)
+    scope["asyncio"] = SimpleNamespace(sleep=no_pause)
     rehearsal = rehearse(jobspec.compile(scope["registry"]))
     rehearsal.kill_at_step("tear down")
     rehearsal.send("container.requested", {}, id="key")

@@ -16,7 +16,8 @@ from psycopg.rows import namedtuple_row
 import jobspec
 from jobspec import Registry
 from jobspec_engine import Worker
-from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.calls import fetch
+from jobspec_engine.statements import Statements
 
 PATIENCE = 30  # seconds until a state that does not come is a failure
 PULSE = 0.005  # seconds between two looks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobspec_engine.async_client import AsyncClient
-from jobspec_engine.cancel import Cancelled
 from jobspec_engine.client import Client
 from jobspec_engine.context import Context
 from jobspec_engine.embedded import EmbeddedPostgres
@@ -21,6 +20,7 @@ from jobspec_engine.errors import (
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.replay import DeadLetters, Replayed
 from jobspec_engine.retention import Retention
+from jobspec_engine.rows import Cancelled
 from jobspec_engine.worker import Worker
 
 __all__ = [

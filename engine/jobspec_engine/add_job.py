@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jobspec import CompiledJobs
+    from jobspec_engine.calls import Call
     from jobspec_engine.rows import AddedRow
-    from jobspec_engine.statements import Call, Statements
+    from jobspec_engine.statements import Statements
 
 # What the event of such a run is called: see 0001_init.sql.
 EVENT_NAME = "jobspec/job.added"

@@ -9,12 +9,13 @@ from jobspec_engine.add_job import AddJobOptions, add_job, added
 from jobspec_engine.arguments import require_compiled
 from jobspec_engine.batch import exchange, prepare, takes_two_statements
 from jobspec_engine.bulk import Bulk
-from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
+from jobspec_engine.calls import only
+from jobspec_engine.cancel import cancel, cancel_by_key
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.pools import CONNECT_TIMEOUT, AsyncPool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
-from jobspec_engine.statements import Statements, only
+from jobspec_engine.statements import Statements
 from jobspec_engine.target import require_supported
 from jobspec_engine.waker import AsyncWaker
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.batch import Prepared
+    from jobspec_engine.calls import Calls
     from jobspec_engine.replay import DeadLetters, ReplayOptions
-    from jobspec_engine.statements import Steps
+    from jobspec_engine.rows import Cancelled
 
 
 class AsyncClient:
@@ -189,5 +191,5 @@ class AsyncClient:
         else:
             await self._pool.drive(self._wake_up, connection)
 
-    def _wake_up(self, _: int) -> Steps[list[None]]:
+    def _wake_up(self, _: int) -> Calls[list[None]]:
         return only(self._statements.wake())

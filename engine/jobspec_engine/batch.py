@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jobspec import CompiledJobs
+    from jobspec_engine.calls import Calls
     from jobspec_engine.events import Outcome
     from jobspec_engine.rows import KnownRow, SentPlainRow, SentRow
-    from jobspec_engine.statements import Statements, Steps
+    from jobspec_engine.statements import Statements
 
 _NO_NOTES: Mapping[str, str] = {}
 
@@ -73,7 +74,7 @@ def takes_two_statements(batch: Iterable[Prepared]) -> bool:
 
 def exchange(
     batch: Sequence[Prepared], statements: Statements, *, again: bool = False
-) -> Steps[Exchanged]:
+) -> Calls[Exchanged]:
     """Send events: yields statements, takes their rows, returns what became of each event.
 
     `again`: whether they were committed before is not known. Then one whose id is of our making is
@@ -105,7 +106,7 @@ def exchange(
 
 def _known(
     repeated: Sequence[Prepared], statements: Statements, *, again: bool
-) -> Steps[dict[int, Sent]]:
+) -> Calls[dict[int, Sent]]:
     """Tell of events that were sent before, by the identity of each."""
     found: dict[tuple[str, str], KnownRow] = {}
     if any(one.dispatches for one in repeated):
@@ -129,7 +130,7 @@ def _told_again(
 
 def _send_plain(
     events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements
-) -> Steps[SentPlainRow | None]:
+) -> Calls[SentPlainRow | None]:
     """Send events whose runs have no keys. None: there are keys, or steps that wait for events."""
     if any(map(has_key, dispatches)):
         return None

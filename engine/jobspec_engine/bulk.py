@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
+from jobspec_engine.calls import beside
 from jobspec_engine.events import new_ids
-from jobspec_engine.statements import beside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.batch import Prepared
+    from jobspec_engine.calls import Calls
     from jobspec_engine.events import Event, Sent
-    from jobspec_engine.statements import Statements, Steps
+    from jobspec_engine.statements import Statements
 
 # Events a statement. While the database is at some, the next are prepared: so few that this begins
 # soon, and so many that the way there and back counts for little.
@@ -41,19 +42,19 @@ class Bulk:
         """Whether it takes several statements, which a transaction must hold together."""
         return len(self._events) > CHUNK or takes_two_statements(self._first)
 
-    def send(self, tries: int) -> Steps[Exchanged]:
+    def send(self, tries: int) -> Calls[Exchanged]:
         """Send the events; return what became of each, in order."""
         sent: list[Sent] = []
         wakes = False
         ready = self._first
         for following in range(CHUNK, len(self._events) + CHUNK, CHUNK):
-            steps = exchange(ready, self._statements, again=tries > 1)
+            calls = exchange(ready, self._statements, again=tries > 1)
             ready = []
 
             def prepare_more(at: int = following, more: list[Prepared] = ready) -> None:
                 more.extend(self._prepare(at))
 
-            told = yield from beside(steps, prepare_more)
+            told = yield from beside(calls, prepare_more)
             sent += told.sent
             wakes = wakes or told.wakes
         return Exchanged(sent, wakes)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobspec_engine.arguments import require_text
 from jobspec_engine.dispatch import digest
 from jobspec_engine.errors import ArgumentError
+from jobspec_engine.rows import Cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobspec_engine.statements import Statements, Steps
-
-CancelOutcome = Literal["cancelled", "requested", "ended", "unknown"]
-
-
-class Cancelled(NamedTuple):
-    """What became of a run that was asked to end.
-
-    | outcome | what happened |
-    |---|---|
-    | `cancelled` | it was waiting, and has ended |
-    | `requested` | it is running; its worker ends it as soon as it hears of that |
-    | `ended` | it had ended before |
-    | `unknown` | there is no such run |
-    """
-
-    run_id: int
-    outcome: CancelOutcome
+    from jobspec_engine.calls import Calls
+    from jobspec_engine.statements import Statements
 
 
-def cancel(statements: Statements, run_ids: Sequence[int]) -> Steps[list[Cancelled]]:
+def cancel(statements: Statements, run_ids: Sequence[int]) -> Calls[list[Cancelled]]:
     """Ask runs to end; return what became of each, in the order given."""
     rows: list[Cancelled] = yield statements.cancel(run_ids)
     found = {row.run_id: row for row in rows}
@@ -40,7 +25,7 @@ def cancel(statements: Statements, run_ids: Sequence[int]) -> Steps[list[Cancell
 
 def cancel_by_key(
     statements: Statements, job_id: str, idempotency_key: str | None, job_key: str | None
-) -> Steps[list[Cancelled]]:
+) -> Calls[list[Cancelled]]:
     """Ask the runs to end that go by a key; return what became of them.
 
     Raises `ValueError` unless exactly one key is given, `ArgumentError` for what can't be one.

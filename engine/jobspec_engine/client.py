@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from jobspec_engine.add_job import AddJobOptions, add_job, added
 from jobspec_engine.arguments import require_compiled
 from jobspec_engine.bulk import Bulk
-from jobspec_engine.cancel import Cancelled, cancel, cancel_by_key
+from jobspec_engine.calls import only
+from jobspec_engine.cancel import cancel, cancel_by_key
 from jobspec_engine.events import Dispatched, Event, Sent
 from jobspec_engine.pools import CONNECT_TIMEOUT, Pool
 from jobspec_engine.replay import Replay, Replayed, replaced_by
-from jobspec_engine.statements import Statements, only
+from jobspec_engine.statements import Statements
 from jobspec_engine.target import require_supported
 from jobspec_engine.waker import Waker
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from jobspec import CompiledJobs
+    from jobspec_engine.calls import Calls
     from jobspec_engine.replay import DeadLetters, ReplayOptions
-    from jobspec_engine.statements import Steps
+    from jobspec_engine.rows import Cancelled
 
 
 class Client:
@@ -208,5 +210,5 @@ class Client:
         else:
             self._pool.drive(self._wake_up, connection)
 
-    def _wake_up(self, _: int) -> Steps[list[None]]:
+    def _wake_up(self, _: int) -> Calls[list[None]]:
         return only(self._statements.wake())

@@ -28,7 +28,7 @@ from jobspec_engine.upkeep_statements import CronKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jobspec_engine.statements import Steps
+    from jobspec_engine.calls import Calls
     from jobspec_engine.upkeep_statements import StandingRow, UpkeepStatements
 
 log = logging.getLogger(__name__)
@@ -86,13 +86,13 @@ class Crons:
         """Tell whether any job has a schedule."""
         return bool(self._by_key)
 
-    def watch(self) -> Steps[list[CronKey]]:
+    def watch(self) -> Calls[list[CronKey]]:
         """Return the schedules that have ticks to deal with. One that is new has none."""
         known = [(key.job_id, key.digest, cron.text) for key, cron in self._by_key.items()]
         standing: list[StandingRow] = yield self._statements.watch_crons(known)
         return [key for row in standing if self._is_due(key := CronKey(*row[:2]), row)]
 
-    def tick(self, keys: Sequence[CronKey]) -> Steps[int]:
+    def tick(self, keys: Sequence[CronKey]) -> Calls[int]:
         """Send the ticks of schedules that are due, and return how many. For one transaction."""
         standing: list[StandingRow] = yield self._statements.take_crons(keys, _PATIENCE)
         batch: list[Prepared] = []

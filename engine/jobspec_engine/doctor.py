@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
+from jobspec_engine.calls import fetch
 from jobspec_engine.database import connection_settings
 from jobspec_engine.drift import drift
 from jobspec_engine.errors import MigrationError
 from jobspec_engine.migrate import pending
 from jobspec_engine.operation_statements import OperationStatements
-from jobspec_engine.statements import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

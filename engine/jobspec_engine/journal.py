@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jobspec import CompiledJobs
+    from jobspec_engine.calls import Call, Calls
     from jobspec_engine.events import Event, Sent
     from jobspec_engine.memos import Memo, StepCall
     from jobspec_engine.rows import Held
-    from jobspec_engine.statements import Call, Steps
     from jobspec_engine.step_statements import KeptRow, MemoWrite, StepStatements
 
 Row = TypeVar("Row")
@@ -46,7 +46,7 @@ class Database(Protocol):
         """Execute a statement and return its rows."""
         ...
 
-    async def transact(self, steps: Callable[[], Steps[Result]]) -> Result:
+    async def transact(self, calls: Callable[[], Calls[Result]]) -> Result:
         """Drive a few statements in one transaction, from the start each time it is tried."""
         ...
 
@@ -152,7 +152,7 @@ class Journal:
         """
         batch = [prepare(event, self._jobs)]
 
-        def together() -> Steps[tuple[KeptRow, bool]]:
+        def together() -> Calls[tuple[KeptRow, bool]]:
             told = yield from exchange(batch, self._statements)
             rows: list[KeptRow] = yield self._statements.remember([write(told.sent[0])])
             if not rows:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
+from jobspec_engine.calls import fetch
 from jobspec_engine.database import (
     answered_within_in_thread,
     connection_settings,
@@ -21,12 +22,13 @@ from jobspec_engine.database import (
     suit_pooler,
 )
 from jobspec_engine.rows import Held
-from jobspec_engine.statements import Statements, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from types import TracebackType
+
+    from jobspec_engine.statements import Statements
 
 log = logging.getLogger(__name__)
 

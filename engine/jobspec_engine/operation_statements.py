@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from jobspec_engine.statements import Call, Statements
+from jobspec_engine.statements import Statements
 from jobspec_engine.stats import LIMIT, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from jobspec_engine.calls import Call
 
 
 class EventRow(NamedTuple):

@@ -10,6 +10,7 @@ from psycopg_pool import AsyncConnectionPool
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
+from jobspec_engine.calls import drive_async, fetch_async
 from jobspec_engine.database import (
     answered_within,
     connection_settings,
@@ -18,7 +19,6 @@ from jobspec_engine.database import (
     suit_pooler_async,
 )
 from jobspec_engine.pools import LastError
-from jobspec_engine.statements import drive_async, fetch_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-    from jobspec_engine.statements import Call, Steps
+    from jobspec_engine.calls import Call, Calls
 
 log = logging.getLogger(__name__)
 
@@ -119,26 +119,26 @@ class Persistence:
         self._answered()
         return rows
 
-    async def drive(self, steps: Steps[Result]) -> Result:
+    async def drive(self, calls: Calls[Result]) -> Result:
         """Drive a few statements, each of them in a transaction of its own."""
         try:
-            call = next(steps)
+            call = next(calls)
             while True:
-                call = steps.send(await self.fetch(call))
+                call = calls.send(await self.fetch(call))
         except StopIteration as finished:
             result: Result = finished.value
             return result
 
-    async def transact(self, steps: Callable[[], Steps[Result]]) -> Result:
+    async def transact(self, calls: Callable[[], Calls[Result]]) -> Result:
         """Drive a few statements in one transaction, each time from the start."""
-        result: Result = await self.retrying()(self._transact_once, steps)
+        result: Result = await self.retrying()(self._transact_once, calls)
         return result
 
-    async def _transact_once(self, steps: Callable[[], Steps[Result]]) -> Result:
+    async def _transact_once(self, calls: Callable[[], Calls[Result]]) -> Result:
         async with self._pool.connection() as connection:
             with answered_within(self._patience, self._drop_connections):
                 async with connection.transaction():
-                    return await drive_async(connection, steps())
+                    return await drive_async(connection, calls())
 
     def retrying(self) -> AsyncRetrying:
         """Return what calls a function again while the database can't be reached."""

@@ -20,6 +20,7 @@ from psycopg.errors import (
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from jobspec_engine.arrays import teach
+from jobspec_engine.calls import drive, drive_async
 from jobspec_engine.database import (
     connection_settings,
     pause_before_again,
@@ -27,12 +28,11 @@ from jobspec_engine.database import (
     suit_pooler_async,
 )
 from jobspec_engine.errors import MigrationError, NotOpenError, UnreachableError
-from jobspec_engine.statements import drive, drive_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from jobspec_engine.statements import Steps
+    from jobspec_engine.calls import Calls
 
 Result = TypeVar("Result")
 
@@ -167,7 +167,7 @@ class Pool:
 
     def drive(
         self,
-        steps: Callable[[int], Steps[Result]],
+        calls: Callable[[int], Calls[Result]],
         given: Connection[Any] | None = None,
         *,
         whole: bool = False,
@@ -175,7 +175,7 @@ class Pool:
     ) -> Result:
         """Execute what a generator yields, on the caller's connection or one of ours.
 
-        `whole`: as one transaction, or a part of the caller's. On a connection of ours `steps` is
+        `whole`: as one transaction, or a part of the caller's. On a connection of ours `calls` is
         called anew, with the number of tries, after a deadlock or a serialization failure, and
         after the loss of the connection if it is `harmless` to execute twice what was committed.
         Raises as `using`, and `psycopg.Error`.
@@ -183,7 +183,7 @@ class Pool:
         tries = 1
         while True:
             try:
-                return self._drive_once(steps(tries), given, whole=whole)
+                return self._drive_once(calls(tries), given, whole=whole)
             except Error as error:
                 if given is not None:
                     raise
@@ -191,15 +191,15 @@ class Pool:
                 tries += 1
 
     def _drive_once(
-        self, steps: Steps[Result], given: Connection[Any] | None, *, whole: bool
+        self, calls: Calls[Result], given: Connection[Any] | None, *, whole: bool
     ) -> Result:
         with self.using(given) as used:
             if not whole:
-                return drive(used, steps)
+                return drive(used, calls)
             if not used.autocommit:
                 used.execute("select")  # begins the caller's, if need be: ours is in it then
             with used.transaction():
-                return drive(used, steps)
+                return drive(used, calls)
 
 
 class AsyncPool:
@@ -257,7 +257,7 @@ class AsyncPool:
 
     async def drive(
         self,
-        steps: Callable[[int], Steps[Result]],
+        calls: Callable[[int], Calls[Result]],
         given: AsyncConnection[Any] | None = None,
         *,
         whole: bool = False,
@@ -267,7 +267,7 @@ class AsyncPool:
         tries = 1
         while True:
             try:
-                return await self._drive_once(steps(tries), given, whole=whole)
+                return await self._drive_once(calls(tries), given, whole=whole)
             except Error as error:
                 if given is not None:
                     raise
@@ -275,15 +275,15 @@ class AsyncPool:
                 tries += 1
 
     async def _drive_once(
-        self, steps: Steps[Result], given: AsyncConnection[Any] | None, *, whole: bool
+        self, calls: Calls[Result], given: AsyncConnection[Any] | None, *, whole: bool
     ) -> Result:
         async with self.using(given) as used:
             if not whole:
-                return await drive_async(used, steps)
+                return await drive_async(used, calls)
             if not used.autocommit:
                 await used.execute("select")  # as in `Pool`
             async with used.transaction():
-                return await drive_async(used, steps)
+                return await drive_async(used, calls)
 
 
 def _not_open(client: str, block: str, call: str) -> NotOpenError:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jobspec import CompiledJobs
-    from jobspec_engine.rows import SentRow
-    from jobspec_engine.statements import Statements, Steps
+    from jobspec_engine.calls import Calls
+    from jobspec_engine.rows import DeadRun, SentRow
+    from jobspec_engine.statements import Statements
 
 # How many runs one transaction replays.
 _CHUNK = 500
@@ -92,19 +93,6 @@ class Replayed:
     reason: str | None = None
 
 
-class DeadRun(NamedTuple):
-    """A run that somebody wants to replay, with its event."""
-
-    run_id: int
-    job_id: str
-    state: str
-    max_attempts: int
-    replayed_as: int | None
-    event_name: str
-    event_data: str
-    event_ts: int
-
-
 class _Resent(NamedTuple):
     """A run as it is to be sent again."""
 
@@ -128,7 +116,7 @@ class Replay:
         self._interval = _interval(options.get("rate"))
         self._sent = self._sent_before = 0
 
-    def runs(self, which: Iterable[int] | DeadLetters) -> Steps[Iterator[list[int]]]:
+    def runs(self, which: Iterable[int] | DeadLetters) -> Calls[Iterator[list[int]]]:
         """Return the runs that are meant, in chunks, each of which is for one transaction."""
         if isinstance(which, DeadLetters):
             run_ids: list[int] = yield self._statements.dead_runs(which)
@@ -136,7 +124,7 @@ class Replay:
             run_ids = list(dict.fromkeys(which))
         return (run_ids[at : at + _CHUNK] for at in range(0, len(run_ids), _CHUNK))
 
-    def send(self, run_ids: Sequence[int], tries: int = 1) -> Steps[list[Replayed]]:
+    def send(self, run_ids: Sequence[int], tries: int = 1) -> Calls[list[Replayed]]:
         """Send runs again; return what became of each, in the order given."""
         self._sent = self._sent_before = self._sent if tries == 1 else self._sent_before
         dead: list[DeadRun] = yield self._statements.replayable(run_ids)
@@ -196,7 +184,7 @@ class Replay:
             wait=self._interval * self._sent,
         )
 
-    def _resend(self, again: Sequence[_Resent]) -> Steps[list[Replayed]]:
+    def _resend(self, again: Sequence[_Resent]) -> Calls[list[Replayed]]:
         rows: list[SentRow] = yield self._statements.send(
             [one.event for one in again], [one.dispatch for one in again]
         )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobspec_engine.statements import Call, Steps
+    from jobspec_engine.calls import Call, Calls
     from jobspec_engine.upkeep_statements import SeenEvents, SeenRuns, UpkeepStatements
 
 
@@ -39,7 +39,7 @@ class Pruned:
     keys: int
 
 
-def prune(retention: Retention, statements: UpkeepStatements) -> Steps[Pruned]:
+def prune(retention: Retention, statements: UpkeepStatements) -> Calls[Pruned]:
     """Delete what is older than it is to be kept; return how much that was.
 
     Every statement is a transaction of its own.
@@ -56,7 +56,7 @@ def prune(retention: Retention, statements: UpkeepStatements) -> Steps[Pruned]:
     return Pruned(dead_letters, runs, events, keys)
 
 
-def _until_few(call: Call[int], batch: int) -> Steps[int]:
+def _until_few(call: Call[int], batch: int) -> Calls[int]:
     """Repeat a deletion while it finds as much as it may take."""
     deleted = 0
     while True:
@@ -66,7 +66,7 @@ def _until_few(call: Call[int], batch: int) -> Steps[int]:
             return deleted
 
 
-def _prune_runs(age: timedelta, batch: int, statements: UpkeepStatements) -> Steps[int]:
+def _prune_runs(age: timedelta, batch: int, statements: UpkeepStatements) -> Calls[int]:
     deleted = 0
     behind: int | None = 0
     while behind is not None:
@@ -76,7 +76,7 @@ def _prune_runs(age: timedelta, batch: int, statements: UpkeepStatements) -> Ste
     return deleted
 
 
-def _prune_events(age: timedelta, batch: int, statements: UpkeepStatements) -> Steps[int]:
+def _prune_events(age: timedelta, batch: int, statements: UpkeepStatements) -> Calls[int]:
     deleted = 0
     since: datetime | None = None
     behind: str | None = ""

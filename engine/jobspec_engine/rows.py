@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
+
+
+CancelOutcome = Literal["cancelled", "requested", "ended", "unknown"]
 
 
 class SentRow(NamedTuple):
@@ -143,6 +146,34 @@ class Reclaimed(NamedTuple):
 
     run_id: int
     state: str
+
+
+class Cancelled(NamedTuple):
+    """What became of a run that was asked to end.
+
+    | outcome | what happened |
+    |---|---|
+    | `cancelled` | it was waiting, and has ended |
+    | `requested` | it is running; its worker ends it as soon as it hears of that |
+    | `ended` | it had ended before |
+    | `unknown` | there is no such run |
+    """
+
+    run_id: int
+    outcome: CancelOutcome
+
+
+class DeadRun(NamedTuple):
+    """A run that somebody wants to replay, with its event."""
+
+    run_id: int
+    job_id: str
+    state: str
+    max_attempts: int
+    replayed_as: int | None
+    event_name: str
+    event_data: str
+    event_ts: int
 
 
 class RunRow(NamedTuple):

@@ -1,35 +1,25 @@
-"""The SQL files by name: one typed function a statement.
-
-A function returns a `Call`, which says what to execute and what its rows are; `fetch` and
-`fetch_async` execute it. So each statement is written once, for sync and async code alike.
-"""
+"""The SQL files by name: one typed function a statement, which returns a `Call` of it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache, cached_property
+from dataclasses import asdict, replace
+from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor, sql
-from psycopg.rows import tuple_row
+from psycopg import sql
 
 from jobspec_engine.arguments import possible_runs, require_text
-from jobspec_engine.arrays import (
-    BigIntegers,
-    Texts,
-    Uuids,
-)
-from jobspec_engine.cancel import Cancelled
+from jobspec_engine.arrays import BigIntegers, Texts, Uuids
+from jobspec_engine.calls import Call, Row, first
 from jobspec_engine.dispatch import columns
-from jobspec_engine.replay import DeadRun
 from jobspec_engine.rows import (
     AddedRow,
+    Cancelled,
     Claimed,
     Completion,
     DeadLetterRow,
+    DeadRun,
     Failure,
     Held,
     KnownRow,
@@ -44,126 +34,13 @@ from jobspec_engine.rows import (
 from jobspec_engine.send_columns import DISPATCH_COLUMNS, EVENT_COLUMNS, PLAIN_COLUMNS, turned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from uuid import UUID
 
     from jobspec_engine.dispatch import Dispatch
     from jobspec_engine.events import Encoded
     from jobspec_engine.replay import DeadLetters
-
-Row = TypeVar("Row")
-Result = TypeVar("Result")
-
-# A few statements that belong together, each decided by the rows of those before.
-Steps = Generator["Call[Any]", list[Any], Result]
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Row]):
-    """A statement with its parameters; `row` makes a typed row of what comes back."""
-
-    query: bytes
-    params: Mapping[str, object]
-    row: Callable[[Sequence[Any]], Row]
-    # None: the server keeps the plan once it was used a few times. False: it plans anew, for this
-    # number of rows; a plan made for few would join many by nested loops.
-    prepare: bool | None = None
-    # What to do while the database is at it.
-    meanwhile: Callable[[], object] | None = None
-
-
-def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever factories the connection has."""
-    query, params = _as_sent(call)
-    with RawCursor(connection, row_factory=tuple_row) as cursor:
-        if call.meanwhile is None:
-            cursor.execute(query, params, prepare=call.prepare)
-        else:
-            with connection.pipeline():
-                cursor.execute(query, params, prepare=call.prepare)
-                call.meanwhile()
-        return [call.row(row) for row in cursor] if _has_rows(cursor) else []
-
-
-async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever factories the connection has."""
-    query, params = _as_sent(call)
-    async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
-        if call.meanwhile is None:
-            await cursor.execute(query, params, prepare=call.prepare)
-        else:
-            async with connection.pipeline():
-                await cursor.execute(query, params, prepare=call.prepare)
-                call.meanwhile()
-        return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
-
-
-def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:
-    """Tell whether a statement returns rows. `description` would describe each of their columns."""
-    return cursor.rownumber is not None
-
-
-def _as_sent(call: Call[Any]) -> tuple[bytes, list[object]]:
-    query, names = _numbered(call.query)
-    return query, [call.params[name] for name in names]
-
-
-@cache
-def _numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return a query with its parameters numbered, as Postgres takes it, and their names.
-
-    psycopg would do so each time with a query as long as some of ours.
-    """
-    numbers: dict[bytes, int] = {}
-    numbered = re.sub(
-        rb"%\((\w+)\)s",
-        lambda found: b"$%d" % numbers.setdefault(found[1], len(numbers) + 1),
-        query,
-    )
-    return numbered.replace(b"%%", b"%"), tuple(name.decode() for name in numbers)
-
-
-def drive(connection: Connection[Any], steps: Steps[Result]) -> Result:
-    """Execute what a generator yields, send it the rows, and return its result."""
-    try:
-        call = next(steps)
-        while True:
-            call = steps.send(fetch(connection, call))
-    except StopIteration as finished:
-        result: Result = finished.value
-        return result
-
-
-async def drive_async(connection: AsyncConnection[Any], steps: Steps[Result]) -> Result:
-    """Execute what a generator yields, send it the rows, and return its result."""
-    try:
-        call = next(steps)
-        while True:
-            call = steps.send(await fetch_async(connection, call))
-    except StopIteration as finished:
-        result: Result = finished.value
-        return result
-
-
-def only(call: Call[Row]) -> Steps[list[Row]]:
-    """Execute one statement, where a few could be; return its rows."""
-    rows: list[Row] = yield call
-    return rows
-
-
-def beside(steps: Steps[Result], meanwhile: Callable[[], object]) -> Steps[Result]:
-    """Do something while the database is at the first statement."""
-    try:
-        call = replace(next(steps), meanwhile=meanwhile)
-        while True:
-            call = steps.send((yield call))
-    except StopIteration as finished:
-        result: Result = finished.value
-        return result
-
-
-def _first(row: Sequence[Any]) -> Any:
-    return row[0]
 
 
 class Statements:
@@ -268,12 +145,12 @@ class Statements:
         """End runs with success: the ids of the runs that were still held."""
         ended = list(completions)
         results = Texts(one.result for one in ended)
-        return self._fenced("complete", _first, ended, results=results)
+        return self._fenced("complete", first, ended, results=results)
 
     def fail(self, failures: Iterable[Failure]) -> Call[int]:
         """End attempts without success: the ids of the runs that were still held."""
         rows = columns(failures, len(Failure._fields))
-        return self._call("fail", _first, **dict(zip(_FAIL_PARAMETERS, rows, strict=True)))
+        return self._call("fail", first, **dict(zip(_FAIL_PARAMETERS, rows, strict=True)))
 
     def cancel(self, run_ids: Iterable[int]) -> Call[Cancelled]:
         """Ask runs to end: a row for each that there is."""
@@ -285,7 +162,7 @@ class Statements:
         """Find the runs of a job that go by a key and have not ended."""
         return self._call(
             "runs_with_key",
-            _first,
+            first,
             job_id=job_id,
             idempotency_digest=idempotency_digest,
             debounce_digest=debounce_digest,
@@ -302,7 +179,7 @@ class Statements:
 
     def dead_runs(self, which: DeadLetters) -> Call[int]:
         """Find the runs of dead letters that were not replayed yet."""
-        return self._call("dead_runs", _first, **asdict(which))
+        return self._call("dead_runs", first, **asdict(which))
 
     def dead_letters(self, which: DeadLetters, limit: int) -> Call[DeadLetterRow]:
         """List dead letters, the latest first."""
@@ -318,15 +195,15 @@ class Statements:
 
     def next_due(self, job_ids: Sequence[str]) -> Call[float | None]:
         """Tell in how many seconds the next pending run is due; None when there is none."""
-        return self._call("next_due", _first, job_ids=list(job_ids))
+        return self._call("next_due", first, job_ids=list(job_ids))
 
     def pause(self, job_id: str) -> Call[str]:
         """Pause a job: no row where it was paused."""
-        return self._call("pause", _first, job_id=job_id)
+        return self._call("pause", first, job_id=job_id)
 
     def resume(self, job_id: str) -> Call[str]:
         """Let a job go on: no row where it was not paused."""
-        return self._call("resume", _first, job_id=job_id)
+        return self._call("resume", first, job_id=job_id)
 
     def runs(self, job_id: str | None, state: str | None, limit: int) -> Call[RunRow]:
         """List the newest runs."""

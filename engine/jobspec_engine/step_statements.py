@@ -6,8 +6,9 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobspec_engine.calls import Call, first
 from jobspec_engine.memos import Memo, StepKey
-from jobspec_engine.statements import Call, Statements
+from jobspec_engine.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,7 +81,7 @@ class StepStatements(Statements):
 
     def senders(self) -> Call[list[str] | None]:
         """Read which transactions send events now."""
-        return self._call("senders", lambda row: row[0])
+        return self._call("senders", first)
 
     def look_back(
         self, held: Held, key: StepKey, since: datetime | None, given: Iterable[str]
@@ -98,7 +99,7 @@ class StepStatements(Statements):
 
     def reopen(self, held: Held, key: StepKey) -> Call[int]:
         """Have a step that failed tried again."""
-        return self._call("reopen", lambda row: row[0], **held._asdict(), **key._asdict())
+        return self._call("reopen", first, **held._asdict(), **key._asdict())
 
     def invoke(self, held: Held, call: StepCall, child: Child) -> Call[KeptRow]:
         """Start a run and keep a memo that waits for it: no row if the run is not held."""

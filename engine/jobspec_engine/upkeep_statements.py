@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from jobspec_engine.calls import Call, first
 from jobspec_engine.dispatch import columns
-from jobspec_engine.statements import Call, Statements
+from jobspec_engine.statements import Statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,7 +96,7 @@ class UpkeepStatements(Statements):
 
     def prune_dead_letters(self, age: timedelta, batch: int) -> Call[int]:
         """Delete old dead letters: how many."""
-        return self._call("prune_dead_letters", _first, age=age, batch=batch)
+        return self._call("prune_dead_letters", first, age=age, batch=batch)
 
     def prune_runs(self, behind: int, age: timedelta, batch: int) -> Call[SeenRuns]:
         """Delete those of the next runs that ended long ago."""
@@ -116,8 +117,4 @@ class UpkeepStatements(Statements):
 
     def prune_keys(self, batch: int) -> Call[int]:
         """Delete idempotency keys that are free again: how many."""
-        return self._call("prune_keys", _first, batch=batch)
-
-
-def _first(row: Sequence[Any]) -> Any:
-    return row[0]
+        return self._call("prune_keys", first, batch=batch)

@@ -28,9 +28,9 @@ from enginekit import (
     working,
 )
 from jobspec_engine import AsyncClient, Cancelled, Client, Event
+from jobspec_engine.calls import fetch
 from jobspec_engine.dispatch import digest
 from jobspec_engine.rows import Completion, Failure, Suspension
-from jobspec_engine.statements import fetch
 
 ROUNDS = 100
 LEASE = timedelta(milliseconds=1500)

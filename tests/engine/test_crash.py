@@ -30,9 +30,9 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client, EmbeddedPostgres
+from jobspec_engine.calls import fetch
 from jobspec_engine.migrate import migrate
 from jobspec_engine.rows import Completion
-from jobspec_engine.statements import fetch
 
 LEASE = timedelta(milliseconds=600)
 

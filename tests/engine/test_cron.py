@@ -16,8 +16,8 @@ import jobspec
 from enginekit import PATIENCE, count, run_of, run_until_idle, runs, until_async, worker, working
 from jobspec import Registry
 from jobspec_engine import Client
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cron import MOST_MISSED, Crons
-from jobspec_engine.statements import drive, fetch
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from vectors import rows
 

@@ -26,8 +26,8 @@ from enginekit import (
     used_keys,
 )
 from jobspec_engine import Client, Event
+from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Failure, Suspension
-from jobspec_engine.statements import fetch
 
 ROUNDS = 200
 SENDERS = 16

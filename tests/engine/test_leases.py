@@ -25,9 +25,9 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client
+from jobspec_engine.calls import fetch
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.rows import Completion, Failure, Held, Renewed, Suspension
-from jobspec_engine.statements import fetch
 
 LEASE = timedelta(seconds=30)
 SHORT = timedelta(milliseconds=500)

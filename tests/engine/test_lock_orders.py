@@ -13,8 +13,8 @@ import pytest
 from databases import together
 from enginekit import SQL, blocked, claim, job, jobs, runs, until
 from jobspec_engine import Cancelled, Client
+from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Completion, Failure, Suspension
-from jobspec_engine.statements import fetch
 
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
 

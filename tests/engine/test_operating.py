@@ -18,10 +18,10 @@ from databases import wait_until_blocked
 from enginekit import claim, count, job, jobs, run_of, run_until_idle, runs, until_async, working
 from jobspec.cli import main
 from jobspec_engine import Client, Event, NonRetriable, doctor
+from jobspec_engine.calls import fetch
 from jobspec_engine.doctor import CLOCK_DIFFERENCE, clocks, examine
 from jobspec_engine.migrate import SHIPPED, migrate, read_migrations
 from jobspec_engine.operation_statements import OperationStatements, SessionRow, TableRow
-from jobspec_engine.statements import fetch
 from jobspec_engine.stats import METRICS, Figure, prometheus
 
 DAY = timedelta(days=1)

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from enginekit import SQL, claim
+from jobspec_engine.calls import fetch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
-from jobspec_engine.statements import fetch
 from planskit import FEW, OF_A_ROW, Kept, pages
 
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3

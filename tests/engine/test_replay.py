@@ -23,8 +23,8 @@ from enginekit import (
 )
 from jobspec import EventError
 from jobspec_engine import AsyncClient, Client, DeadLetters, Event, NonRetriable, Replayed, replay
+from jobspec_engine.calls import fetch
 from jobspec_engine.errors import ReplayError
-from jobspec_engine.statements import fetch
 
 SECOND = timedelta(seconds=1)
 ONCE = {"idempotency": "event.data.key"}

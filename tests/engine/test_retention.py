@@ -22,8 +22,8 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client, Event, NonRetriable, Retention
+from jobspec_engine.calls import drive
 from jobspec_engine.retention import Pruned, prune
-from jobspec_engine.statements import drive
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 DAY = timedelta(days=1)

@@ -11,9 +11,10 @@ from psycopg import sql
 
 from enginekit import job, until_async, worker
 from jobspec_engine import Client
+from jobspec_engine.calls import drive
 from jobspec_engine.migrate import migrate
 from jobspec_engine.retention import Retention, prune
-from jobspec_engine.statements import Statements, drive
+from jobspec_engine.statements import Statements
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 ODD = 'Other "one"; --'

@@ -21,8 +21,8 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client
+from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Suspension
-from jobspec_engine.statements import fetch
 
 LONG = timedelta(minutes=5)
 

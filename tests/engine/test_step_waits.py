@@ -24,11 +24,11 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client
+from jobspec_engine.calls import fetch
 from jobspec_engine.errors import StepError, StepFailed
 from jobspec_engine.event_match import match_text
 from jobspec_engine.memos import StepCall, StepKey
 from jobspec_engine.rows import Held, Suspension
-from jobspec_engine.statements import fetch
 from jobspec_engine.step_statements import Child, MemoWrite, StepStatements
 
 HOUR = timedelta(hours=1)

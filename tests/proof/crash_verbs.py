@@ -16,6 +16,7 @@ import jobspec
 from enginekit import PATIENCE
 from jobspec import Registry
 from jobspec_engine import AsyncClient, Client, Event, Worker
+from jobspec_engine.calls import fetch
 from jobspec_engine.cron import Crons
 from jobspec_engine.errors import MigrationError
 from jobspec_engine.journal import Journal
@@ -23,7 +24,6 @@ from jobspec_engine.memos import StepCall, StepKey
 from jobspec_engine.persistence import Persistence
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
-from jobspec_engine.statements import fetch
 from jobspec_engine.step_statements import Child, MemoWrite
 from proof.pair import LEASE, MAX_REFUNDS, STEPS, UPKEEP
 

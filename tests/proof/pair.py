@@ -10,11 +10,11 @@ import jobspec
 from enginekit import nothing
 from jobspec import Registry
 from jobspec_engine import Event
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cron import Crons
 from jobspec_engine.memos import StepCall, StepKey
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
-from jobspec_engine.statements import drive, fetch
 from jobspec_engine.step_statements import Child, MemoWrite, StepStatements
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from proof.entities import Memo

@@ -6,8 +6,8 @@ from collections import Counter
 from uuid import uuid4
 
 from enginekit import until
+from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Completion
-from jobspec_engine.statements import fetch
 from proof.pair import LEASE, MAX_REFUNDS, STEPS
 
 # All that must be the same, wherever the line broke; an event whose id is drawn goes by its name.

@@ -15,7 +15,7 @@ from enginekit import SQL
 from jobspec.cli import main
 from jobspec_engine import Client, DeadLetters
 from jobspec_engine.access import KINDS, give_access
-from jobspec_engine.statements import fetch
+from jobspec_engine.calls import fetch
 from proof.accesskit import HOUR, command, fill, fills, member, refused
 
 TABLES = (

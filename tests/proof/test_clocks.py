@@ -30,9 +30,9 @@ from enginekit import (
     working,
 )
 from jobspec_engine import Client, Retention
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.retention import prune
 from jobspec_engine.rows import Completion, Failure, Suspension
-from jobspec_engine.statements import drive, fetch
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from proof.report import attack
 

@@ -18,10 +18,10 @@ import pytest
 from enginekit import until
 from jobspec_engine import Client, Event
 from jobspec_engine.batch import exchange, prepare
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.replay import Replay
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.rows import Completion, Failure, Held
-from jobspec_engine.statements import drive, fetch
 from proof.pair import LEASE, MAX_REFUNDS, STEPS, UPKEEP, compiled, forget
 from proof.recovery import recover, settled, unfinished
 from proof.report import attack

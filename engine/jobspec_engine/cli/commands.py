@@ -20,6 +20,7 @@ import psycopg
 
 import jobspec
 from jobspec_engine.access import give_access
+from jobspec_engine.calls import fetch
 from jobspec_engine.cli.logs import log_to_stderr
 from jobspec_engine.cli.options import (
     Limit,
@@ -35,7 +36,7 @@ from jobspec_engine.client import Client
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from jobspec_engine.retention import Retention
-from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 from jobspec_engine.worker import Worker
 

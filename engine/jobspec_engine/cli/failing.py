@@ -13,13 +13,14 @@ import click
 import psycopg
 
 import jobspec
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cancel import cancel, cancel_by_key
 from jobspec_engine.cli.options import as_json, database, database_options, limit_option
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
-from jobspec_engine.statements import Statements, drive, fetch
+from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import click
 import psycopg
 
 import jobspec
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cli.options import as_json, database, database_options, limit_option, server
 from jobspec_engine.cli.times import Age, Since
 from jobspec_engine.doctor import examine
 from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.retention import Retention, prune
-from jobspec_engine.statements import drive, fetch
 from jobspec_engine.stats import prometheus
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 from jobspec_engine.upkeep_statements import UpkeepStatements

@@ -15,8 +15,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import jobspec
 from jobspec_engine.async_client import AsyncClient
+from jobspec_engine.calls import fetch
 from jobspec_engine.migrate import migrate
-from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.statements import Statements
 from jobspec_engine.worker import Worker
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
+from jobspec_engine.calls import fetch
 from jobspec_engine.client import Client
-from jobspec_engine.statements import Statements, fetch
+from jobspec_engine.statements import Statements
 from jobspec_engine.testing.stand_ins import StandIns
 from jobspec_engine.worker import Worker
 

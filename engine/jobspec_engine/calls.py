@@ -1,0 +1,131 @@
+"""Calls of statements, and how they are executed, by sync and by async code alike.
+
+A `Call` says what to execute and what its rows are. Some that belong together are a generator,
+which yields each and is sent its rows; so what is decided between them is written once, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
+from psycopg.rows import tuple_row
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+# A few calls that belong together, each decided by the rows of those before.
+Calls = Generator["Call[Any]", list[Any], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row]):
+    """A statement with its parameters; `row` makes a typed row of what comes back."""
+
+    query: bytes
+    params: Mapping[str, object]
+    row: Callable[[Sequence[Any]], Row]
+    # None: the server keeps the plan once it was used a few times. False: it plans anew, for this
+    # number of rows; a plan made for few would join many by nested loops.
+    prepare: bool | None = None
+    # What to do while the database is at it.
+    meanwhile: Callable[[], object] | None = None
+
+
+def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
+    """Execute a statement and return its rows, whatever factories the connection has."""
+    query, params = _as_sent(call)
+    with RawCursor(connection, row_factory=tuple_row) as cursor:
+        if call.meanwhile is None:
+            cursor.execute(query, params, prepare=call.prepare)
+        else:
+            with connection.pipeline():
+                cursor.execute(query, params, prepare=call.prepare)
+                call.meanwhile()
+        return [call.row(row) for row in cursor] if _has_rows(cursor) else []
+
+
+async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
+    """Execute a statement and return its rows, whatever factories the connection has."""
+    query, params = _as_sent(call)
+    async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
+        if call.meanwhile is None:
+            await cursor.execute(query, params, prepare=call.prepare)
+        else:
+            async with connection.pipeline():
+                await cursor.execute(query, params, prepare=call.prepare)
+                call.meanwhile()
+        return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
+
+
+def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:
+    """Tell whether a statement returns rows. `description` would describe each of their columns."""
+    return cursor.rownumber is not None
+
+
+def _as_sent(call: Call[Any]) -> tuple[bytes, list[object]]:
+    query, names = _numbered(call.query)
+    return query, [call.params[name] for name in names]
+
+
+@cache
+def _numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return a query with its parameters numbered, as Postgres takes it, and their names.
+
+    psycopg would do so each time with a query as long as some of ours.
+    """
+    numbers: dict[bytes, int] = {}
+    numbered = re.sub(
+        rb"%\((\w+)\)s",
+        lambda found: b"$%d" % numbers.setdefault(found[1], len(numbers) + 1),
+        query,
+    )
+    return numbered.replace(b"%%", b"%"), tuple(name.decode() for name in numbers)
+
+
+def drive(connection: Connection[Any], calls: Calls[Result]) -> Result:
+    """Execute what a generator yields, send it the rows, and return its result."""
+    try:
+        call = next(calls)
+        while True:
+            call = calls.send(fetch(connection, call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
+async def drive_async(connection: AsyncConnection[Any], calls: Calls[Result]) -> Result:
+    """Execute what a generator yields, send it the rows, and return its result."""
+    try:
+        call = next(calls)
+        while True:
+            call = calls.send(await fetch_async(connection, call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
+def only(call: Call[Row]) -> Calls[list[Row]]:
+    """Execute one statement, where a few could be; return its rows."""
+    rows: list[Row] = yield call
+    return rows
+
+
+def beside(calls: Calls[Result], meanwhile: Callable[[], object]) -> Calls[Result]:
+    """Do something while the database is at the first statement."""
+    try:
+        call = replace(next(calls), meanwhile=meanwhile)
+        while True:
+            call = calls.send((yield call))
+    except StopIteration as finished:
+        result: Result = finished.value
+        return result
+
+
+def first(row: Sequence[Any]) -> Any:
+    """Return the only column of a row, for statements that have one."""
+    return row[0]

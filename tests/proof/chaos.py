@@ -266,11 +266,11 @@ class Chaos:
         self._rng.shuffle(kinds)
         with self.senders:
             self._until_work_went_on()
-            self._strike("kill a worker")
+            self._strike("kill a worker", until(self._somebody_at_work, "a worker with runs"))
             self._until_reclaimed(self.fleet.killed)
             for kind in kinds:
                 self._until_work_went_on()
-                self._strike(kind)
+                self._strike(kind, self._rng.choice(self.fleet.at_work))
         self._thaw()
         until(self._idle, "the end of all runs")
         self.logs = self.fleet.stop()
@@ -283,8 +283,7 @@ class Chaos:
         strike()
         blow.ended = time.time()
 
-    def _strike(self, kind):
-        worker = self._rng.choice(self.fleet.at_work)
+    def _strike(self, kind, worker):
         strike = self.fleet.strike
         match kind:
             case "kill a worker":
@@ -315,6 +314,9 @@ class Chaos:
         self._until_reclaimed(self.fleet.frozen)
         if self.fleet.frozen:
             self.blow("thaw", self.fleet.thaw, *self.fleet.frozen)
+
+    def _somebody_at_work(self):
+        return next(filter(self._holds, self.fleet.at_work), None)
 
     def _until_reclaimed(self, processes):
         until(lambda: not any(map(self._holds, processes)), "the reclaim of their runs")

@@ -15,6 +15,7 @@ sys.path.insert(0, str(TESTS))
 from proof.report import VARIABLE, Row, rows  # noqa: E402  it is found by the line above
 
 ATTACKS = [TESTS / "proof", TESTS / "engine" / "test_supervisor.py"]
+# Numbers that the environment may state otherwise.
 LARGER = {
     "HYPOTHESIS_PROFILE": "thorough",
     "JOBSPEC_PROOF_FULL": "1",
@@ -29,7 +30,7 @@ HEADINGS = ("attack", "Postgres", "cases", "lost", "doubled", "stuck", "longest 
 def prove(bin_dir, report, options):
     """Run all attacks on one server; return whether all of them failed to do harm."""
     own = {} if bin_dir is None else {"JOBSPEC_TEST_PG_BIN": bin_dir}
-    environment = {**os.environ, **LARGER, **own, VARIABLE: str(report)}
+    environment = {**LARGER, **os.environ, **own, VARIABLE: str(report)}
     command = [sys.executable, "-m", "pytest", *map(str, ATTACKS), *options]
     return subprocess.run(command, env=environment, check=False).returncode == 0
 

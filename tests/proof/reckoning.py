@@ -190,6 +190,10 @@ def keyed(evidence, ledger):
     runs = defaultdict(list)
     for run in evidence.of_job("keyed"):
         runs[run.debounce_key].append(run)
+    counted = sum(run.events for run in evidence.of_job("keyed"))
+    told = sum(one.job_id == "keyed" for one in evidence.dispatches)
+    if counted != told:
+        yield Finding("wrong", f"{told} calls with job keys are counted as {counted}")
     for key, added in ledger.added.items():
         events = sum(run.events for run in runs[key])
         tried = len(ledger.tried[key])

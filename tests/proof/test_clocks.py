@@ -273,8 +273,13 @@ async def test_what_waits_for_a_time_ends_once_and_early_by_the_jump_at_most(
     }
 
 
+def held(connection, clock):
+    lease_until = run_of(connection).lease_until
+    return lease_until and lease_until > clock.now()
+
+
 async def test_a_run_at_work_ends_once_when_the_clock_jumps(dsn, clock, connection, jump):
-    """Forward, its lease runs out and it is entered again: then the first pass records nothing."""
+    """Forward, its lease is renewed, or runs out: entered again, the first pass records nothing."""
     gate, compiled = Gate(), job()
     with Client(compiled, dsn) as client:
         client.send("event", {})
@@ -282,12 +287,12 @@ async def test_a_run_at_work_ends_once_when_the_clock_jumps(dsn, clock, connecti
     async with working(job(handler=gate), dsn, lease=LEASE):
         await gate.next()
         clock.advance(jump)
-        if forward:
-            await gate.next()
+        await until_async(lambda: gate.entered.qsize() or held(connection, clock), "its lease")
         gate.open.set()
         await until_async(lambda: run_of(connection).state == "completed", "the run's end")
     run = run_of(connection)
-    assert (run.state, run.attempt, run.refunds) == ("completed", 1, 1 if forward else 0)
+    assert (run.state, run.attempt) == ("completed", 1)
+    assert run.refunds == gate.entered.qsize() <= (1 if forward else 0)
 
 
 def test_the_runs_of_a_dead_worker_are_reclaimed_late_by_the_jump_at_most(

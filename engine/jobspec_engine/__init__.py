@@ -18,9 +18,9 @@ from jobspec_engine.errors import (
     UnreachableError,
 )
 from jobspec_engine.events import Dispatched, Event, Sent
-from jobspec_engine.replay import DeadLetters, Replayed
+from jobspec_engine.replay import Replayed
 from jobspec_engine.retention import Retention
-from jobspec_engine.rows import Cancelled
+from jobspec_engine.rows import Cancelled, DeadLetters
 from jobspec_engine.worker import Worker
 
 __all__ = [

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from jobspec import CompiledJobs
     from jobspec_engine.batch import Prepared
     from jobspec_engine.calls import Calls
-    from jobspec_engine.replay import DeadLetters, ReplayOptions
-    from jobspec_engine.rows import Cancelled
+    from jobspec_engine.replay import ReplayOptions
+    from jobspec_engine.rows import Cancelled, DeadLetters
 
 
 class AsyncClient:

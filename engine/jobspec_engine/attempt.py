@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobspec_engine.context import Context
-from jobspec_engine.ended import in_thread
 from jobspec_engine.errors import ResultError
 from jobspec_engine.failure import failure
 from jobspec_engine.limits import Limits
@@ -21,6 +20,7 @@ from jobspec_engine.passes import LeaseLost, Pass, Suspended
 from jobspec_engine.payload import encode
 from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.steps import Steps
+from jobspec_engine.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.calls import Calls
-    from jobspec_engine.replay import DeadLetters, ReplayOptions
-    from jobspec_engine.rows import Cancelled
+    from jobspec_engine.replay import ReplayOptions
+    from jobspec_engine.rows import Cancelled, DeadLetters
 
 
 class Client:

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jobspec_engine.received import ReceivedEvent
     from jobspec_engine.rows import Claimed
     from jobspec_engine.steps import Steps
-
-
-@dataclass(frozen=True)
-class ReceivedEvent:
-    """The event a run carries. `ts` is in milliseconds since 1970."""
-
-    id: str
-    name: str
-    ts: int
-    json: str
-
-    @cached_property
-    def data(self) -> Any:
-        """The data as it was sent."""
-        return json.loads(self.json)
-
-
-def received_event(text: str) -> ReceivedEvent:
-    """Return the event that the memo of a step keeps."""
-    kept = json.loads(text)
-    return ReceivedEvent(kept["id"], kept["name"], kept["ts"], json.dumps(kept["data"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +32,3 @@ class Context:
     def of(cls, run: Claimed, event: ReceivedEvent, steps: Steps) -> Context:
         """Return the context of a claimed run, with its event and what its steps are called by."""
         return cls(run.run_id, run.job_id, run.attempt, run.max_attempts, run.passes, event, steps)
-
-
-def event_of(run: Claimed) -> ReceivedEvent:
-    """Return the event of a claimed run."""
-    return ReceivedEvent(run.event_id, run.event_name, run.event_ts, run.event_data)

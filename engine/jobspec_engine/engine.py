@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from jobspec import CompiledJobs
     from jobspec_engine.add_job import AddJobOptions
     from jobspec_engine.events import Dispatched, Event, Sent
-    from jobspec_engine.replay import DeadLetters, Replayed, ReplayOptions
+    from jobspec_engine.replay import Replayed, ReplayOptions
     from jobspec_engine.retention import Retention
-    from jobspec_engine.rows import Cancelled
+    from jobspec_engine.rows import Cancelled, DeadLetters
 
 
 class Engine:

@@ -9,7 +9,7 @@ from jobspec_engine.errors import StepError
 from jobspec_engine.payload import encode, is_object
 
 if TYPE_CHECKING:
-    from jobspec_engine.context import ReceivedEvent
+    from jobspec_engine.received import ReceivedEvent
 
 Match = str | Mapping[str, str | float | bool | None] | None
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from jobspec_engine.branches import Branches
-from jobspec_engine.context import event_of
 from jobspec_engine.errors import StepDrift, StepError, StepFailed
 from jobspec_engine.look_back import AGAIN, looked_back
 from jobspec_engine.memos import NO_MEMOS, Memos
+from jobspec_engine.received import event_of
 from jobspec_engine.step_arguments import require_name
 
 if TYPE_CHECKING:

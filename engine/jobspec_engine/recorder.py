@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jobspec_engine.persistence import Persistence
+    from jobspec_engine.rows import Ended
     from jobspec_engine.statements import Statements
 
-Ended = Completion | Failure | Suspension
 OneEnded = TypeVar("OneEnded", Completion, Failure, Suspension)
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from jobspec_engine.arguments import require_known
 from jobspec_engine.dispatch import Dispatch, digest, dispatch
 from jobspec_engine.errors import ReplayError
 from jobspec_engine.events import Encoded, Event, encode_event
+from jobspec_engine.rows import DeadLetters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,16 +41,6 @@ REASONS = (
 
 ReplayOutcome = Literal["enqueued", "duplicate", "unresolved", "not-dead", "unknown"]
 Edit = Callable[[Any], Mapping[str, object]]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetters:
-    """Which dead letters: of a job, of a reason, that died since a time or within a period."""
-
-    job_id: str | None = None
-    reason: str | None = None
-    since: datetime | None = None
-    within: timedelta | None = None
 
 
 def replaced_by(data: Mapping[str, object]) -> Edit:

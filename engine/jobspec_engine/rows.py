@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -141,6 +142,10 @@ class Failure(NamedTuple):
     finish: timedelta | None = None
 
 
+# How a pass ended.
+Ended = Completion | Failure | Suspension
+
+
 class Reclaimed(NamedTuple):
     """A run whose lease ran out, and the state it is in now."""
 
@@ -174,6 +179,16 @@ class DeadRun(NamedTuple):
     event_name: str
     event_data: str
     event_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Which dead letters: of a job, of a reason, that died since a time or within a period."""
+
+    job_id: str | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    within: timedelta | None = None
 
 
 class RunRow(NamedTuple):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from jobspec_engine.dispatch import Dispatch
     from jobspec_engine.events import Encoded
-    from jobspec_engine.replay import DeadLetters
+    from jobspec_engine.rows import DeadLetters
 
 
 class Statements:

@@ -20,27 +20,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast, overload
 
 from jobspec import Backoff, EventError
-from jobspec_engine.context import received_event
-from jobspec_engine.ended import in_thread
 from jobspec_engine.errors import StepError, StepFailed
 from jobspec_engine.event_match import match_text
 from jobspec_engine.events import Event, Sent
 from jobspec_engine.failure import message_of
 from jobspec_engine.handlers import is_async
 from jobspec_engine.payload import encode, is_object
+from jobspec_engine.received import received_event
 from jobspec_engine.retries import Retries
 from jobspec_engine.step_arguments import require_event, require_length, require_time
 from jobspec_engine.step_results import ResultType, type_returned
 from jobspec_engine.step_statements import MemoWrite
+from jobspec_engine.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from concurrent.futures import Executor
     from datetime import datetime, timedelta
 
-    from jobspec_engine.context import ReceivedEvent
     from jobspec_engine.memos import Kind, Memo, StepCall
     from jobspec_engine.passes import Pass
+    from jobspec_engine.received import ReceivedEvent
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

@@ -32,8 +32,7 @@ if TYPE_CHECKING or INSTALLED:
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from jobspec_engine.recorder import Ended
-    from jobspec_engine.rows import Claimed
+    from jobspec_engine.rows import Claimed, Ended
 
 # What is kept of a trace, in characters: W3C's headers have some hundreds, and baggage if wanted.
 _LONGEST = 4096

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from jobspec import CompiledJobs
-    from jobspec_engine.recorder import Ended
     from jobspec_engine.retention import Retention
-    from jobspec_engine.rows import Claimed
+    from jobspec_engine.rows import Claimed, Ended
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.persistence import PLANS
-from jobspec_engine.replay import DeadLetters
-from jobspec_engine.rows import Completion, Failure, Held, Suspension
+from jobspec_engine.rows import Completion, DeadLetters, Failure, Held, Suspension
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from planskit import FEW, OF_A_ROW, kept_plan, looked_at, plan, read_whole
 from proof.report import attack

@@ -19,7 +19,8 @@ from jobspec_engine.cli.options import as_json, database, database_options, limi
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
-from jobspec_engine.replay import REASONS, DeadLetters, replaced_by
+from jobspec_engine.replay import REASONS, replaced_by
+from jobspec_engine.rows import DeadLetters
 from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _Outcome:
     """How a call ended. A future can't carry every error."""
 
     value: object = None
@@ -35,9 +35,9 @@ async def in_thread(threads: Executor, call: Callable[[], object]) -> object:
     return ended.get()
 
 
-def _call(call: Callable[[], object]) -> _Ended:
+def _call(call: Callable[[], object]) -> _Outcome:
     """Call. What it raises is returned: a future can't carry a StopIteration."""
     try:
-        return _Ended(call())
+        return _Outcome(call())
     except BaseException as error:  # noqa: BLE001  raised again by the caller
-        return _Ended(error=error)
+        return _Outcome(error=error)

@@ -1,0 +1,37 @@
+"""Events as they are received: by a handler, and by a step that waited for one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobspec_engine.rows import Claimed
+
+
+@dataclass(frozen=True)
+class ReceivedEvent:
+    """The event a run carries. `ts` is in milliseconds since 1970."""
+
+    id: str
+    name: str
+    ts: int
+    json: str
+
+    @cached_property
+    def data(self) -> Any:
+        """The data as it was sent."""
+        return json.loads(self.json)
+
+
+def event_of(run: Claimed) -> ReceivedEvent:
+    """Return the event of a claimed run."""
+    return ReceivedEvent(run.event_id, run.event_name, run.event_ts, run.event_data)
+
+
+def received_event(text: str) -> ReceivedEvent:
+    """Return the event that the memo of a step keeps."""
+    kept = json.loads(text)
+    return ReceivedEvent(kept["id"], kept["name"], kept["ts"], json.dumps(kept["data"]))

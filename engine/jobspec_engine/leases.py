@@ -40,8 +40,9 @@ class LeaseKeeper:
     """Renews the leases of the runs it is told of, and says which were lost.
 
     `on_lost` is called in the keeper's thread with the runs whose leases another worker took, or
-    which could not be renewed in their time; `on_cancel` with those that were asked to end, at
-    every renewal.
+    which could not be renewed in their time, and the words for it; `on_cancel` with those that were
+    asked to end, at every renewal. A run whose end was recorded in just that moment counts as lost,
+    too: only the worker knows.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class LeaseKeeper:
         dsn: str,
         statements: Statements,
         lease: timedelta,
-        on_lost: Callable[[Sequence[Held]], None],
+        on_lost: Callable[[Sequence[Held], str], None],
         on_cancel: Callable[[Sequence[Held]], None],
     ) -> None:
         self._dsn = dsn
@@ -141,12 +142,9 @@ class LeaseKeeper:
         self._lose(expired, "it could not be renewed in time")
 
     def _lose(self, lost: list[Held], reason: str) -> None:
-        if not lost:
-            return
-        for held in lost:
-            log.warning("run %d: lease lost, %s", held.run_id, reason)
-        self.drop(lost)
-        self._on_lost(lost)
+        if lost:
+            self.drop(lost)
+            self._on_lost(lost, reason)
 
     def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is None:

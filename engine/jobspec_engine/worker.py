@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 from uuid import uuid4
 
 from jobspec_engine.attempt import Handlers, attempt
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from jobspec_engine.rows import Claimed, Ended
 
 log = logging.getLogger(__name__)
+
+Told = TypeVarTuple("Told")
 
 # Seconds between two claims that found nothing: a due run that a sender holds locked is not taken.
 _SHORTEST_WAIT = 0.01
@@ -295,12 +297,12 @@ class Worker:
         for waiting in self._slots.give_up(everything=everything):
             self._recorder.record(Suspension(*waiting.held, entered=False))
 
-    def _soon(self, react: Callable[[Sequence[Held]], None]) -> Callable[[Sequence[Held]], None]:
+    def _soon(self, react: Callable[[*Told], None]) -> Callable[[*Told], None]:
         """Return what takes the keeper's word, in its thread, to the event loop."""
 
-        def told(held: Sequence[Held]) -> None:
+        def told(*words: *Told) -> None:
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(react, held)
+                self._loop.call_soon_threadsafe(react, *words)
 
         return told
 
@@ -315,9 +317,13 @@ class Worker:
         for waiting in self._slots.withdraw(set(asked)):
             self._recorder.record(Suspension(*waiting.held, entered=False))
 
-    def _lose(self, lost: Sequence[Held]) -> None:
-        """End passes whose runs somebody else may have: this worker itself, under newer leases."""
-        self._leave(lost)
+    def _lose(self, lost: Sequence[Held], reason: str) -> None:
+        """End passes whose runs somebody else may have: this worker itself, under newer leases.
+
+        One that has ended meanwhile, its end recorded before the keeper looked, lost nothing.
+        """
+        for entry in self._leave(lost):
+            self._log(logging.WARNING, entry.run, f"is ended: its lease was lost, {reason}")
         self._slots.withdraw(set(lost))
 
     def _leave(self, held: Sequence[Held]) -> list[Entry]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import socket
+import time
 from datetime import timedelta
 
 from enginekit import (
@@ -82,6 +83,39 @@ async def test_a_run_that_is_asked_to_end_is_told(dsn, connection, caplog):
             client.cancel(context.run_id)
         await until_async(lambda: run_of(connection).state == "cancelled")
     assert "run 1: asked to end, its pass is cancelled" in caplog.messages
+
+
+async def test_a_lease_that_was_lost_is_told_of_a_run_at_work(dsn, connection, caplog):
+    gate = Gate()
+    compiled = job(handler=gate)
+    send(dsn, compiled, {})
+    async with working(compiled, dsn, lease=timedelta(milliseconds=500), poll=timedelta(hours=1)):
+        await gate.next()
+        connection.execute("update jobspec.job_queue set lease_token = gen_random_uuid()")
+        await until_async(lambda: gate.left, "the end of the pass")
+    assert (
+        "run 1: job job, attempt 1 of 5 is ended: its lease was lost, another worker has it"
+        in caplog.messages
+    )
+
+
+async def test_no_lost_lease_is_told_of_a_run_whose_end_was_recorded(dsn, connection, caplog):
+    """As where a renewal begins before the end is recorded, and looks after it."""
+    gate = Gate()
+    gate.open.set()
+    compiled = job(handler=gate)
+    send(dsn, compiled, {})
+    token = []
+    async with working(compiled, dsn) as at_work:
+        hold = at_work._keeper.hold
+        at_work._keeper.hold = lambda held, since: hold(token.extend(held) or held, since)
+        await until_async(lambda: run_of(connection).state == "completed", "the end of the run")
+        await until_async(lambda: not at_work._keeper._renewed_at, "the worker to know")
+        at_work._keeper.hold = hold
+        hold(token, time.monotonic())  # as if the worker had not got to it yet
+        at_work._keeper.renew_now()
+        await until_async(lambda: not at_work._keeper._renewed_at, "the renewal")
+    assert [one for one in caplog.messages if one.startswith("run ")] == []
 
 
 async def test_an_outage_is_told_once_a_step_whatever_waits(caplog):

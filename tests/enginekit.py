@@ -15,7 +15,7 @@ from psycopg.rows import namedtuple_row
 
 import jobspec
 from jobspec import Registry
-from jobspec_engine import Worker
+from jobspec_engine import Client, Event, Worker
 from jobspec_engine.calls import fetch
 from jobspec_engine.statements import Statements
 
@@ -50,6 +50,12 @@ def jobs(**by_id):
 
 async def nothing(context):
     """The handler of jobs that never run, or do nothing when they do."""
+
+
+def send(dsn, compiled, *data, event="event"):
+    """Send an event for each of the data, or one, and return what became of them."""
+    with Client(compiled, dsn) as client:
+        return client.send_many([Event(event, one) for one in data or [{}]])
 
 
 def runs(connection):

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from enginekit import dead_letters, job, run_of, run_until_idle
-from jobspec_engine import Client
+from enginekit import dead_letters, job, run_of, run_until_idle, send
 
 MINUTE = 60
 HOUR = 60 * MINUTE
@@ -22,11 +21,6 @@ class Fails:
         if len(self.attempts) <= self.times:
             raise ValueError(f"no. {len(self.attempts)}")
         return "at last"
-
-
-def send(dsn, compiled):
-    with Client(compiled, dsn) as client:
-        client.send("event", {})
 
 
 async def test_a_run_is_retried_after_the_waits_of_the_reference_and_then_dead(

@@ -9,16 +9,7 @@ import socket
 import time
 from datetime import timedelta
 
-from enginekit import (
-    PATIENCE,
-    SQL,
-    Gate,
-    job,
-    run_of,
-    run_until_idle,
-    until_async,
-    working,
-)
+from enginekit import PATIENCE, SQL, Gate, job, run_of, run_until_idle, send, until_async, working
 from jobspec_engine import Client, RetryAfter
 from jobspec_engine.persistence import Persistence
 
@@ -29,11 +20,6 @@ async def fails(context):
 
 async def waits(context):
     raise RetryAfter(context.event.data and timedelta(seconds=90), "later")
-
-
-def send(dsn, compiled, data):
-    with Client(compiled, dsn) as client:
-        client.send("event", data)
 
 
 async def lines_of(dsn, caplog, data=None, **options):

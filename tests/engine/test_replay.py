@@ -10,10 +10,8 @@ import pytest
 
 from databases import together
 from enginekit import (
-    SQL,
     claim,
     count,
-    dead_letters,
     job,
     jobs,
     run_of,
@@ -23,7 +21,6 @@ from enginekit import (
 )
 from jobspec import EventError
 from jobspec_engine import AsyncClient, Client, DeadLetters, Event, NonRetriable, Replayed, replay
-from jobspec_engine.calls import fetch
 from jobspec_engine.errors import ReplayError
 
 SECOND = timedelta(seconds=1)
@@ -380,42 +377,9 @@ async def test_what_a_replay_needs_can_not_be_deleted_before_its_dead_letter(
     connection.execute(delete)
 
 
-def test_only_a_run_that_ended_without_success_can_be_replayed(dsn, connection):
-    with Client(job(), dsn) as client:
-        client.send("event", {})
-    with pytest.raises(psycopg.errors.CheckViolation, match="job_queue_replayed"):
-        connection.execute("update jobspec.job_queue set replayed_as = 2")
-
-
 def test_the_reasons_of_dead_letters_are_those_of_the_constraint(dsn, connection):
     (text,) = connection.execute(
         "select pg_get_constraintdef(oid) from pg_constraint"
         " where conname = 'job_dead_letter_reason'"
     ).fetchone()
     assert set(replay.REASONS) == set(text.split("'")[1::2])
-
-
-def test_the_history_of_a_crash_loop_tells_which_workers_died(dsn, clock, connection):
-    with Client(job(retries=1), dsn) as client:
-        client.send("event", {})
-    lease = 30 * SECOND
-    names = [f"worker-{n}" for n in range(4)]
-    for n, name in enumerate(names):
-        clock.advance(lease + SECOND)
-        fetch(connection, SQL.claim(("job",), 1, lease, f"{n:032x}", name))
-        clock.advance(lease + SECOND)
-        fetch(connection, SQL.reclaim(2, 100))
-    run = run_of(connection)
-    assert [(entry["worker"], entry["attempt"]) for entry in run.errors] == [
-        ("worker-0", 1),
-        ("worker-1", 1),
-        ("worker-2", 1),
-        ("worker-3", 2),
-    ]
-    assert {entry["error"] for entry in run.errors} == {
-        "the worker died or froze: its lease ran out"
-    }
-    assert run.errors[0]["started_at"] < run.errors[0]["ended_at"] < run.errors[1]["started_at"]
-    (dead,) = dead_letters(connection)
-    assert (dead.reason, run.state) == ("crash-loop", "failed")
-    assert "worker-3" in dead.message

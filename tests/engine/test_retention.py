@@ -17,11 +17,12 @@ from enginekit import (
     jobs,
     run_until_idle,
     runs,
+    send,
     until_async,
     used_keys,
     working,
 )
-from jobspec_engine import Client, Event, NonRetriable, Retention
+from jobspec_engine import Client, NonRetriable, Retention
 from jobspec_engine.calls import drive
 from jobspec_engine.retention import Pruned, prune
 from jobspec_engine.upkeep_statements import UpkeepStatements
@@ -37,11 +38,6 @@ def pruned(connection, retention=MONTH):
 
 def counts(connection):
     return [count(connection, table) for table in TABLES]
-
-
-def send(dsn, compiled, *data):
-    with Client(compiled, dsn) as client:
-        return client.send_many([Event("event", one) for one in data or [{}]])
 
 
 async def ended(dsn, compiled, *data):

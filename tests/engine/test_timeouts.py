@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from enginekit import PATIENCE, Gate, dead_letters, job, run_of, run_until_idle, runs
-from jobspec_engine import Client
+from enginekit import PATIENCE, Gate, dead_letters, job, run_of, run_until_idle, runs, send
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -28,11 +27,6 @@ class Counts:
         self.entries += 1
         if self.entries <= self.failures:
             raise ValueError("no")
-
-
-def send(dsn, compiled):
-    with Client(compiled, dsn) as client:
-        client.send("event", {})
 
 
 def reasons(connection):

@@ -16,6 +16,7 @@ from enginekit import (
     run_of,
     run_until_idle,
     runs,
+    send,
     until_async,
     worker,
     working,
@@ -24,11 +25,6 @@ from jobspec_engine import Client, Engine, Event, Worker
 from jobspec_engine.errors import HandlerError
 
 HOUR = timedelta(hours=1)
-
-
-def send(dsn, compiled, *data, event="event"):
-    with Client(compiled, dsn) as client:
-        return client.send_many([Event(event, one) for one in data or [{}]])
 
 
 def state(connection):

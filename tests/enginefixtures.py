@@ -31,6 +31,7 @@ __all__ = [
     "jobspec_dsn",
     "jobspec_server",
     "jobspec_template",
+    "on_this_database",
     "rehearse",
     "server_dsn",
     "template",
@@ -80,3 +81,9 @@ def connection(dsn):
     """A connection in autocommit to this test's database."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def on_this_database(dsn, monkeypatch):
+    """Has commands work on this test's database."""
+    monkeypatch.setenv("JOBSPEC_DSN", dsn)

@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from click.testing import CliRunner
 from psycopg.conninfo import make_conninfo
 
+from clikit import jobspec
 from databases import wait_until_blocked
 from enginekit import claim, count, job, send, until_async, working
-from jobspec.cli import main
 from jobspec_engine import Client, doctor
 from jobspec_engine.calls import fetch
 from jobspec_engine.doctor import CLOCK_DIFFERENCE, clocks, examine
@@ -22,10 +21,9 @@ from jobspec_engine.operation_statements import OperationStatements, SessionRow,
 
 
 @pytest.fixture
-def run(dsn, monkeypatch):
+def run(on_this_database):
     """Runs a command on this test's database."""
-    monkeypatch.setenv("JOBSPEC_DSN", dsn)
-    return lambda *arguments: CliRunner().invoke(main, list(arguments), prog_name="jobspec")
+    return jobspec
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
 
+from clikit import jobspec
 from databases import PythonProcess
-from jobspec.cli import main
 from jobspec_engine.embedded import EmbeddedPostgres
 
 PASSWORD = "correct-horse-battery"  # noqa: S105  it opens nothing
@@ -19,7 +18,7 @@ KEEP = "from jobspec.cli import main; main(['dsn', '--keep'], prog_name='jobspec
 
 
 def printed(*arguments):
-    return CliRunner().invoke(main, ["dsn", *arguments], prog_name="jobspec")
+    return jobspec("dsn", *arguments)
 
 
 @pytest.fixture

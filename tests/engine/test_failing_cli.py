@@ -7,11 +7,10 @@ import sys
 from datetime import datetime
 
 import pytest
-from click.testing import CliRunner
 
+from clikit import jobspec, stay_in
 from enginekit import claim, run_of
 from enginekit import runs as all_runs
-from jobspec.cli import main
 from jobspec_engine.replay import REASONS
 
 JOBS = """
@@ -34,18 +33,10 @@ BROKEN = '{"a": true, "b": true}'
 
 
 @pytest.fixture
-def run(tmp_path, dsn, monkeypatch):
+def run(tmp_path, on_this_database, monkeypatch):
     """Runs a command on this test's database."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setenv("JOBSPEC_DSN", dsn)
-    (tmp_path / "jobs.yaml").write_text(JOBS, encoding="utf-8")
-    (tmp_path / "pay.py").write_text(HANDLERS, encoding="utf-8")
-
-    def command(*arguments, **options):
-        return CliRunner().invoke(main, list(arguments), prog_name="jobspec", **options)
-
-    yield command
+    stay_in(tmp_path, monkeypatch, {"jobs.yaml": JOBS, "pay.py": HANDLERS})
+    yield jobspec
     sys.modules.pop("pay", None)
 
 

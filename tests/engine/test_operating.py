@@ -9,10 +9,9 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
-from click.testing import CliRunner
 
+from clikit import jobspec
 from enginekit import claim, count, job, jobs, run_of, run_until_idle, runs, until_async, working
-from jobspec.cli import main
 from jobspec_engine import Client, Event, NonRetriable
 from jobspec_engine.calls import fetch
 from jobspec_engine.operation_statements import OperationStatements
@@ -24,10 +23,9 @@ BOTH = {"idempotency": "event.data.key", "debounce": {"period": "1h"}}
 
 
 @pytest.fixture
-def run(dsn, monkeypatch):
+def run(on_this_database):
     """Runs a command on this test's database."""
-    monkeypatch.setenv("JOBSPEC_DSN", dsn)
-    return lambda *arguments: CliRunner().invoke(main, list(arguments), prog_name="jobspec")
+    return jobspec
 
 
 def send(dsn, compiled, *data):

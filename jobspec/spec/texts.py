@@ -179,7 +179,10 @@ def _report_clock_changes(found: Schedule, node: ScalarNode, findings: Findings)
         f"{_CLOCKS_DO[kind]} {changes[kind].local:%H:%M}" for kind in _CLOCKS_DO if kind in changes
     ]
     message = f"when the clocks of `{found.zone}` change, they {' and '.join(does)}"
-    help_ = "the job does not run where a time is skipped, and runs twice where it is repeated"
+    help_ = (
+        "the job does not run where a time is skipped, and runs twice where it is repeated:"
+        " choose a time that no change touches, or UTC"
+    )
     findings.report("JS405", node, message, help_)
 
 

@@ -32,7 +32,10 @@ def triggers(fields: Fields) -> tuple[Trigger, ...]:
 
 def _report_none(fields: Fields) -> None:
     message = "nothing starts this job: its list of triggers is empty"
-    help_ = "write an event or a cron schedule"
+    help_ = (
+        "write an event or a cron schedule, or say that it is only added by its name or invoked:"
+        " `# jobspec: ignore[JS408] only added by its name`"
+    )
     fields.findings.report("JS408", fields.node_of("triggers"), message, help_)
 
 

@@ -20,7 +20,10 @@ DESCRIPTIONS: dict[type, dict[str, str]] = {
     },
     models.Job: {
         "id": "The name of the job among all jobs. Its runs and keys are kept under it.",
-        "triggers": "What starts the job: events and cron schedules, at most ten.",
+        "triggers": (
+            "What starts the job: events and cron schedules, at most ten. `[]` for one that is only"
+            " added by its name or invoked."
+        ),
         "name": "A name for people. Without it, the id.",
         "handler": "What runs: a Python function as `module:name`.",
         "retries": "How often a run is tried again when it failed, 0 to 20. Without it, 4.",

@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psutil
 
@@ -189,9 +189,12 @@ class Postmaster:
 
     @property
     def address(self) -> str:
-        """The `postgresql://` address of the server."""
-        socket_dir = quote(str(self.socket_dir), safe="")
-        return f"postgresql://{SUPERUSER}@{socket_dir}:{PORT}/{SUPERUSER}"
+        """The `postgresql://` address of the server.
+
+        The folder is a parameter, since SQLAlchemy and others read no folder in the host's place.
+        """
+        parameters = urlencode({"host": self.socket_dir, "port": PORT}, quote_via=quote)
+        return f"postgresql://{SUPERUSER}@/{SUPERUSER}?{parameters}"
 
     @classmethod
     def forget_impostor(cls, cluster: Path) -> None:

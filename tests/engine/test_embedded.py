@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+import sqlalchemy
 
 import jobspec_engine.embedded as embedded_module
 from databases import PythonProcess, processes_together
@@ -104,6 +105,16 @@ def test_the_address_is_a_url_and_only_a_socket_listens(folder):
         assert server.dsn.startswith("postgresql://postgres@")
         assert ask(server.dsn, "show listen_addresses") == ""
         assert psutil.Process(server_pid(folder)).net_connections("tcp") == []
+
+
+def test_the_address_is_one_for_sqlalchemy_too(folder):
+    with embedded(folder / "a,b c") as server:
+        engine = sqlalchemy.create_engine(
+            server.dsn.replace("postgresql://", "postgresql+psycopg://")
+        )
+        with engine.connect() as connection:
+            assert connection.scalar(sqlalchemy.text("select 1")) == 1
+        engine.dispose()
 
 
 def test_the_socket_is_closed_to_other_users(folder):

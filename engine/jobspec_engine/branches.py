@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from jobspec_engine.errors import StepError
-from jobspec_engine.memos import Calls
+from jobspec_engine.memos import StepCalls
 
 if TYPE_CHECKING:
     from jobspec_engine.memos import Kind, StepCall, StepKey
@@ -37,7 +37,7 @@ class _Branch:
 
     __slots__ = ("calls", "owner", "task")
 
-    def __init__(self, owner: Branches, calls: Calls, task: _Task) -> None:
+    def __init__(self, owner: Branches, calls: StepCalls, task: _Task) -> None:
         self.owner = owner
         self.calls = calls
         self.task = task
@@ -66,7 +66,7 @@ class Branches:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._own = _reference(asyncio.current_task())
-        _here.set((_Branch(self, Calls(""), self._own), 0, None))
+        _here.set((_Branch(self, StepCalls(""), self._own), 0, None))
 
     def in_own_task(self) -> bool:
         """Tell whether the handler's own task calls this."""
@@ -99,7 +99,7 @@ class Branches:
             return branch
         parent = branch.calls.task and f"{branch.calls.task} > "
         label = self._label(f"{parent}{position}/{name}", name)
-        return _Branch(self, Calls(label, before), _reference(task))
+        return _Branch(self, StepCalls(label, before), _reference(task))
 
     def _label(self, alike: str, name: str) -> str:
         turn, count = self._alike.get(alike, (self._this_turn(), 0))

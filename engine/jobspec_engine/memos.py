@@ -117,7 +117,7 @@ class Memos:
 NO_MEMOS = Memos({})
 
 
-class Calls:
+class StepCalls:
     """Counts the steps of one task: by name for their keys, all in all for their positions."""
 
     __slots__ = ("_numbers", "last", "position", "task")

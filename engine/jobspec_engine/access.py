@@ -163,14 +163,26 @@ def _made(connection: psycopg.Connection[Any], role: str) -> bool:
 
 
 def _unmade(connection: psycopg.Connection[Any], missing: Sequence[str], owner: str) -> str:
-    (caller,) = connection.execute("select current_user").fetchone() or ("",)
+    caller = _caller(connection)
     creates = [sql.SQL("create role {}").format(sql.Identifier(one)) for one in missing]
-    joins = sql.SQL("grant {} to {}").format(sql.Identifier(owner), sql.Identifier(caller))
     return (
         f"there is no role {', '.join(missing)}, and {caller} may make none: nobody is given"
-        " anything. Have an administrator run"
-        f" `{sql.SQL('; ').join([*creates, joins]).as_string()}`, and migrate again"
+        f" anything. {_have_run(*creates, _joining(owner, caller))}"
     )
+
+
+def _caller(connection: psycopg.Connection[Any]) -> str:
+    (caller,) = connection.execute("select current_user").fetchone() or ("",)
+    return str(caller)
+
+
+def _joining(owner: str, caller: str) -> sql.Composed:
+    return sql.SQL("grant {} to {}").format(sql.Identifier(owner), sql.Identifier(caller))
+
+
+def _have_run(*statements: sql.Composed) -> str:
+    text = sql.SQL("; ").join(statements).as_string()
+    return f"Have an administrator run `{text}`, and migrate again"
 
 
 def _give(connection: psycopg.Connection[Any], schema: str) -> Iterator[str]:
@@ -185,10 +197,15 @@ def _give(connection: psycopg.Connection[Any], schema: str) -> Iterator[str]:
             grant(connection, schema, like=schema)
             _hand_over(connection, schema, owner)
     except errors.InsufficientPrivilege as error:
-        yield (
-            f"nobody is given anything: {error.diag.message_primary}. The caller must own the"
-            f" schema and be a member of {owner}"
-        )
+        yield f"nobody is given anything: {error.diag.message_primary}. {_lacks(connection, owner)}"
+
+
+def _lacks(connection: psycopg.Connection[Any], owner: str) -> str:
+    """Return what the caller lacks to give: membership, or the schema itself."""
+    row = connection.execute("select pg_catalog.pg_has_role(%s, 'usage')", [owner]).fetchone()
+    if row == (True,):
+        return "Migrate as the role that owns the schema"
+    return _have_run(_joining(owner, _caller(connection)))
 
 
 def _hand_over(connection: psycopg.Connection[Any], schema: str, owner: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,15 @@ def require_known(function: str, options: Iterable[str], known: Iterable[str]) -
             near = get_close_matches(name, names, n=1)
             advice = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names)}"
             raise TypeError(f"{function}() takes no keyword {name}: {advice}")
+
+
+def seconds_of(name: str, length: object) -> float:
+    """Return the seconds of a length of time. Raises `TypeError` for anything but a `timedelta`."""
+    if not isinstance(length, timedelta):
+        raise TypeError(
+            f"{name} must be a timedelta, not {type(length).__name__}: timedelta(seconds=…)"
+        )
+    return length.total_seconds()
 
 
 def require_text(name: str, value: object) -> str:

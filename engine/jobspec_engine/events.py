@@ -84,8 +84,10 @@ def encode_event(event: Event, event_id: str | None = None) -> Encoded:
     """Check an event and make it ready for the database, under `event_id` if it has no id.
 
     Raises `EventError` for what can't be kept: a name or an id that is empty, too long or holds
-    U+0000 or half a surrogate pair, data that is not a JSON object.
+    U+0000 or half a surrogate pair, data that is not a JSON object; `TypeError` for no `Event`.
     """
+    if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"an event must be an Event(name, data), not {type(event).__name__}")
     if not is_object(event.data):
         raise EventError(f"event data must be an object, not {type(event.data).__name__}")
     if event.ts is not None and (type(event.ts) is not int or not 0 <= event.ts < 1 << 63):

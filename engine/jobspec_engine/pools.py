@@ -19,6 +19,7 @@ from psycopg.errors import (
 )
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
+from jobspec_engine.arguments import seconds_of
 from jobspec_engine.arrays import teach
 from jobspec_engine.calls import drive, drive_async
 from jobspec_engine.database import (
@@ -46,6 +47,12 @@ _NOT_MIGRATED = (
     UndefinedObject,
     UndefinedTable,
 )
+
+# Where the connection of psycopg is in one of SQLAlchemy, by the client that is to use it.
+_OF_SQLALCHEMY = {
+    "Client": "pass connection.connection.driver_connection",
+    "AsyncClient": "pass (await connection.get_raw_connection()).driver_connection",
+}
 
 _pool_log = logging.getLogger("psycopg.pool")
 
@@ -116,7 +123,7 @@ class Pool:
 
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
         self._schema = schema
-        self._seconds = connect_timeout.total_seconds()
+        self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
             dsn,
             min_size=1,
@@ -207,7 +214,7 @@ class AsyncPool:
 
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
         self._schema = schema
-        self._seconds = connect_timeout.total_seconds()
+        self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
             dsn,
             min_size=1,
@@ -294,8 +301,10 @@ def _not_open(client: str, block: str, call: str) -> NotOpenError:
 
 
 def _wrong_kind(client: str, wanted: str, given: object) -> TypeError:
-    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
-    return TypeError(f"{client} takes a connection of type {wanted}, not {kind}")
+    package = type(given).__module__.partition(".")[0]
+    advice = f": {_OF_SQLALCHEMY[client]}" if package == "sqlalchemy" else ""
+    kind = f"{package}.{type(given).__name__}"
+    return TypeError(f"{client} takes a connection of type {wanted}, not {kind}{advice}")
 
 
 def _configure(connection: Connection[Any]) -> None:

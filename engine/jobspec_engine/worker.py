@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 from uuid import uuid4
 
+from jobspec_engine.arguments import seconds_of
 from jobspec_engine.attempt import Handlers, attempt
 from jobspec_engine.entry import Entry
 from jobspec_engine.failure import failed_words
@@ -88,6 +89,8 @@ class Worker:
     ) -> None:
         jobs = merged(jobs)
         require_supported(jobs)
+        for option, length in (("lease", lease), ("poll", poll), ("short", short)):
+            seconds_of(option, length)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._job_ids = tuple(jobs)
         self._handlers = Handlers(

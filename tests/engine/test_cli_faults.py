@@ -212,4 +212,6 @@ def poor_dsn(databases, dsn):
 def test_what_the_database_refuses_is_said_in_its_words(run, poor_dsn, command):
     result = run(*command, "--dsn", poor_dsn)
     assert result.exit_code == 1
-    assert result.stderr.rpartition("Error: ")[2].startswith("permission denied for table job_")
+    said, advice = result.stderr.rpartition("Error: ")[2].splitlines()
+    assert said.startswith("permission denied for table job_")
+    assert "`grant jobspec_worker to app`" in advice

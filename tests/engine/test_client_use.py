@@ -8,9 +8,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import jobspec
-from enginekit import PATIENCE, job, run_until_idle, runs
+from enginekit import PATIENCE, job, run_until_idle, runs, sqlalchemy_url
 from jobspec_engine import AsyncClient, Client, Engine, NotOpenError, UnreachableError, Worker
 from jobspec_engine.errors import MigrationError
 
@@ -175,3 +177,41 @@ async def test_the_front_door_takes_what_a_client_takes(dsn, connection):
         assert await engine.pause("job")
         assert await engine.resume("job")
     assert [run.state for run in runs(connection)] == ["cancelled", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("option", "use"),
+    [
+        ("connect_timeout", lambda: Client(job(), "", connect_timeout=2)),
+        ("connect_timeout", lambda: AsyncClient(job(), "", connect_timeout=2)),
+        ("lease", lambda: Worker(job(), "", lease=5)),
+        ("poll", lambda: Worker(job(), "", poll=0.5)),
+        ("short", lambda: Worker(job(), "", short=None)),
+    ],
+)
+def test_a_length_of_time_that_is_none_is_refused_by_the_option_s_name(option, use):
+    with pytest.raises(TypeError, match=rf"^{option} must be a timedelta, not \w+: timedelta"):
+        use()
+
+
+@pytest.mark.parametrize("event", [("event", {}), {"name": "event", "data": {}}])
+def test_what_is_sent_in_bulk_must_be_events(dsn, event):
+    with (
+        Client(job(), dsn) as client,
+        pytest.raises(TypeError, match=r"must be an Event\(name, data\), not (tuple|dict)"),
+    ):
+        client.send_many([event])
+
+
+async def test_a_connection_of_sqlalchemy_is_refused_with_where_its_own_is(dsn):
+    engine = sqlalchemy.create_engine(sqlalchemy_url(dsn))
+    with Client(job(), dsn) as client, engine.begin() as own:
+        with pytest.raises(TypeError, match=r": pass connection\.connection\.driver_connection$"):
+            client.send("event", {}, connection=own)
+        client.send("event", {}, connection=own.connection.driver_connection)
+    engine.dispose()
+    engine = create_async_engine(sqlalchemy_url(dsn))
+    async with AsyncClient(job(), dsn) as client, engine.begin() as own:
+        with pytest.raises(TypeError, match=r"get_raw_connection\(\)\)\.driver_connection$"):
+            await client.send("event", {}, connection=own)
+    await engine.dispose()

@@ -106,6 +106,38 @@ def test_who_may_make_no_role_is_told_what_an_administrator_runs(humble, empty_d
         assert command(reader, "runs", schema=schema) == "no runs\n"
 
 
+def make_roles(connection, schema):
+    """Make the roles as a migration of another database of the cluster has done."""
+    for kind in KINDS:
+        name = sql.Identifier(role_of(kind, schema))
+        connection.execute(sql.SQL("create role {}").format(name))
+
+
+def test_who_is_no_member_of_the_owners_is_told_what_an_administrator_runs(
+    humble, empty_dsn, schema
+):
+    with psycopg.connect(empty_dsn, autocommit=True) as administrator:
+        make_roles(administrator, schema)
+        (statements,) = re.findall("`(.*)`", command(humble, "migrate", schema=schema))
+        administrator.execute(statements)
+        assert command(humble, "migrate", schema=schema) == f"schema {schema} is up to date\n"
+        assert owners(administrator, schema) == {role_of("owner", schema)}
+
+
+def test_who_does_not_own_the_schema_is_told_who_must_migrate(humble, empty_dsn, schema):
+    login, home, owner = map(
+        sql.Identifier, (conninfo_to_dict(humble)["user"], schema, role_of("owner", schema))
+    )
+    with psycopg.connect(empty_dsn, autocommit=True) as administrator:
+        make_roles(administrator, schema)
+        administrator.execute(sql.SQL("create schema {}").format(home))
+        for what in (sql.SQL("all on schema {}").format(home), owner):
+            administrator.execute(sql.SQL("grant {} to {}").format(what, login))
+        said = command(humble, "migrate", schema=schema)
+    assert "nobody is given anything: permission denied for schema" in said
+    assert "Migrate as the role that owns the schema" in said
+
+
 def test_who_may_make_roles_but_is_no_superuser_needs_nobody(dropped, empty_dsn, schema):
     with (
         login_in(empty_dsn, options="createrole") as dsn,

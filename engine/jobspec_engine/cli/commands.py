@@ -249,7 +249,8 @@ def send_command(
     else:
         _show_sent(sent)
     if not sent.jobs:
-        say(f"no job has the trigger `{name}`; {_known_events(jobs)}", err=True)
+        known = _known_events(jobs)
+        say(f"no job has the trigger `{name}`; {known}; a run that waits for it goes on", err=True)
 
 
 def _parse(data: str) -> dict[str, object]:

@@ -121,9 +121,17 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 def _fail(error: BaseException) -> NoReturn:
     text = str(error).strip() or type(error).__name__
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        text = f"{error.diag.message_primary}\n{_WHO_MAY}"
     if isinstance(error, psycopg.OperationalError):
         text += "\nIs it the right database? --dsn or JOBSPEC_DSN names it."
     raise click.ClickException(plain(text)) from error
+
+
+_WHO_MAY = (
+    "Is it the right user? The guide to deployment says, under `Who may do what`, which role may do"
+    " this; an administrator gives it by `grant`, such as `grant jobspec_worker to app`."
+)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import select
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -112,6 +113,29 @@ def connection_settings(dsn: str, application_name: str) -> dict[str, str | int 
 def is_away(error: BaseException) -> bool:
     """Tell whether an error is of a database that can't be reached or used for now."""
     return isinstance(error, _AWAY) and not isinstance(error, _TOO_MUCH)
+
+
+def require_line(connection: Connection[Any]) -> None:
+    """Raise `OperationalError` if an idle connection was ended from the other side.
+
+    What was lost can't all be tried again: what adds a run may have added it. A line that its
+    server or a pooler ended before anything was asked has something to read, which is seen without
+    a way there and back.
+    """
+    if _has_word(connection):
+        connection.execute("select")
+
+
+async def require_line_async(connection: AsyncConnection[Any]) -> None:
+    """Raise `OperationalError` if an idle connection was ended. As `require_line`."""
+    if _has_word(connection):
+        await connection.execute("select")
+
+
+def _has_word(connection: BaseConnection[Any]) -> bool:
+    line = select.poll()
+    line.register(connection.fileno(), select.POLLIN)
+    return bool(line.poll(0))
 
 
 def suit_pooler(connection: Connection[Any]) -> bool:

@@ -25,6 +25,8 @@ from jobspec_engine.calls import drive, drive_async
 from jobspec_engine.database import (
     connection_settings,
     pause_before_again,
+    require_line,
+    require_line_async,
     suit_pooler,
     suit_pooler_async,
 )
@@ -130,6 +132,7 @@ class Pool:
             max_size=size,
             kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure,
+            check=require_line,
             timeout=self._seconds,
             reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
             open=False,
@@ -221,6 +224,7 @@ class AsyncPool:
             max_size=size,
             kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure_async,
+            check=require_line_async,
             timeout=self._seconds,
             reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
             open=False,

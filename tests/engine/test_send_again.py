@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from enginekit import count, jobs, run_of, runs
-from jobspec_engine import AsyncClient, Client, Event, statements
+from jobspec_engine import AsyncClient, Client, Event, calls
 from jobspec_engine.errors import UnreachableError
 
 COMPILED = jobs(
@@ -69,7 +69,7 @@ async def test_concurrent_async_sends_are_sent_again_alike(dsn, connection, fate
 
 def lose_answer(monkeypatch, to):
     """Lose the line once behind the commit of a statement."""
-    fetch, lost = statements.fetch, []
+    fetch, lost = calls.fetch, []
 
     def losing(connection, call):
         rows = fetch(connection, call)
@@ -79,7 +79,7 @@ def lose_answer(monkeypatch, to):
             raise psycopg.OperationalError("the line was lost")
         return rows
 
-    monkeypatch.setattr(statements, "fetch", losing)
+    monkeypatch.setattr(calls, "fetch", losing)
 
 
 @pytest.mark.parametrize("at", range(len(EVENTS)), ids=[f"{n}-{o}" for n, o in enumerate(OUTCOMES)])
@@ -158,3 +158,27 @@ def test_a_transaction_of_the_caller_s_is_not_begun_again(client, dsn, connectio
     with psycopg.connect(dsn) as sending, pytest.raises(psycopg.errors.DeadlockDetected):
         client.send("plain", {}, connection=sending)
     assert count(connection, "job_event") == 0
+
+
+def end_idle_lines(connection):
+    """End the lines of clients; return how many there were."""
+    ended = connection.execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where application_name = 'jobspec client' and datname = current_database()"
+    )
+    return len(ended.fetchall())
+
+
+@pytest.mark.parametrize("call", ["add_job", "cancel", "replay"])
+def test_a_line_that_was_ended_while_nobody_used_it_fails_no_call(client, connection, call):
+    run_id = client.send("plain", DATA).jobs[0].run_id
+    client._wake.close()
+    assert end_idle_lines(connection)
+    getattr(client, call)("plain" if call == "add_job" else run_id)
+
+
+async def test_nor_a_call_of_an_async_client(dsn, connection):
+    async with AsyncClient(COMPILED, dsn) as client:
+        await client.send("plain", DATA)
+        assert end_idle_lines(connection)
+        assert (await client.add_job("plain")).outcome == "enqueued"

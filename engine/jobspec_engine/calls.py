@@ -37,27 +37,31 @@ class Call(Generic[Row]):
 
 
 def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever factories the connection has."""
+    """Execute a statement and return its rows, whatever factories the connection has.
+
+    They come in Postgres's binary format. As text, times are written as the session's `DateStyle`
+    and `IntervalStyle` say, and psycopg reads the usual one only.
+    """
     query, params = _as_sent(call)
     with RawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            cursor.execute(query, params, prepare=call.prepare)
+            cursor.execute(query, params, prepare=call.prepare, binary=True)
         else:
             with connection.pipeline():
-                cursor.execute(query, params, prepare=call.prepare)
+                cursor.execute(query, params, prepare=call.prepare, binary=True)
                 call.meanwhile()
         return [call.row(row) for row in cursor] if _has_rows(cursor) else []
 
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
-    """Execute a statement and return its rows, whatever factories the connection has."""
+    """Execute a statement and return its rows. As `fetch`."""
     query, params = _as_sent(call)
     async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            await cursor.execute(query, params, prepare=call.prepare)
+            await cursor.execute(query, params, prepare=call.prepare, binary=True)
         else:
             async with connection.pipeline():
-                await cursor.execute(query, params, prepare=call.prepare)
+                await cursor.execute(query, params, prepare=call.prepare, binary=True)
                 call.meanwhile()
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
 

@@ -46,6 +46,10 @@ _DEFAULTS: dict[str, str | int] = {
     "tcp_user_timeout": 25_000,
 }
 
+# Events and errors hold any character. A role or a database may say that sessions write in another
+# encoding, which lacks most of them.
+_OURS: dict[str, str | int | bool] = {"autocommit": True, "client_encoding": "utf8"}
+
 # What a database raises that is away: for now, or until its standby has taken over.
 _AWAY = (OperationalError, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)
 
@@ -101,13 +105,13 @@ def _is_readable(dsn: str) -> bool:
 
 
 def connection_settings(dsn: str, application_name: str) -> dict[str, str | int | bool]:
-    """Return what to connect with beside `dsn`, whose own settings win.
+    """Return what to connect with beside `dsn`, whose own settings win but for the encoding.
 
     Raises `DsnError` for a DSN that can't be read.
     """
     given = conninfo_to_dict(checked_dsn(dsn))
     defaults = {**_DEFAULTS, "application_name": application_name}
-    return {"autocommit": True} | {k: v for k, v in defaults.items() if k not in given}
+    return _OURS | {k: v for k, v in defaults.items() if k not in given}
 
 
 def is_away(error: BaseException) -> bool:

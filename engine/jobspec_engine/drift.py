@@ -108,7 +108,9 @@ def _objects(connection: psycopg.Connection[Any], schema: str, roles: Sequence[s
     """Return every object of a schema by kind and name, without the schema's name in them."""
     quoted = sql.Identifier(schema).as_string()
     connection.execute(
-        "select pg_catalog.set_config('search_path', %s, true)", [f"{quoted}, pg_catalog"]
+        "select pg_catalog.set_config('search_path', %s, true),"
+        " pg_catalog.set_config('quote_all_identifiers', 'off', true)",
+        [f"{quoted}, pg_catalog"],
     )
     query = (SHIPPED / "catalog.sql").read_bytes()
     with connection.cursor(row_factory=dict_row) as cursor:

@@ -182,7 +182,7 @@ def connected(
 ) -> AbstractContextManager[psycopg.Connection[Any]]:
     """Return a connection to use in a `with`: a new one that it closes, or the given one."""
     if isinstance(database, str):
-        return psycopg.connect(checked_dsn(database), autocommit=True)
+        return psycopg.connect(checked_dsn(database), autocommit=True, client_encoding="utf8")
     return nullcontext(database)
 
 
@@ -284,7 +284,7 @@ def _pending(
 def _applied(connection: psycopg.Connection[Any], schema: str) -> list[Applied]:
     query = "select version, name, digest, applied_at from {schema}.migration order by version"
     with connection.cursor(row_factory=class_row(Applied)) as cursor:
-        return cursor.execute(render(query, schema)).fetchall()
+        return cursor.execute(render(query, schema), binary=True).fetchall()
 
 
 def _apply(connection: psycopg.Connection[Any], schema: str, migration: Migration) -> Applied:
@@ -295,7 +295,7 @@ def _apply(connection: psycopg.Connection[Any], schema: str, migration: Migratio
     values = [migration.version, migration.name, migration.digest]
     with connection.cursor(row_factory=class_row(Applied)) as cursor:
         # The row comes first: were there no lock, the second of two would wait here, and fail.
-        row = cursor.execute(render(insert, schema), values).fetchone()
+        row = cursor.execute(render(insert, schema), values, binary=True).fetchone()
     try:
         connection.execute(render(migration.text, schema))
     except psycopg.errors.LockNotAvailable:

@@ -30,10 +30,12 @@ from jobspec_engine.database import (
     suit_pooler,
     suit_pooler_async,
 )
-from jobspec_engine.errors import MigrationError, NotOpenError, UnreachableError
+from jobspec_engine.errors import ArgumentError, MigrationError, NotOpenError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
+
+    from psycopg import BaseConnection
 
     from jobspec_engine.calls import Calls
 
@@ -156,12 +158,13 @@ class Pool:
     def using(self, given: Connection[Any] | None = None) -> Generator[Connection[Any]]:
         """Give the caller's connection, or one of ours.
 
-        Raises `TypeError` for one of another kind, `NotOpenError`, `UnreachableError`, and
-        `MigrationError` for tables that are not there.
+        Raises `TypeError` for one of another kind, `ArgumentError` for one that reads no text,
+        `NotOpenError`, `UnreachableError`, and `MigrationError` for tables that are not there.
         """
         if given is not None:
             if not isinstance(given, Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise _wrong_kind("Client", "psycopg.Connection", given)
+            _require_text(given)
             teach(given)
             with migrated(self._schema):
                 yield given
@@ -252,6 +255,7 @@ class AsyncPool:
         if given is not None:
             if not isinstance(given, AsyncConnection):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise _wrong_kind("AsyncClient", "psycopg.AsyncConnection", given)
+            _require_text(given)
             teach(given)
             with migrated(self._schema):
                 yield given
@@ -309,6 +313,15 @@ def _wrong_kind(client: str, wanted: str, given: object) -> TypeError:
     advice = f": {_OF_SQLALCHEMY[client]}" if package == "sqlalchemy" else ""
     kind = f"{package}.{type(given).__name__}"
     return TypeError(f"{client} takes a connection of type {wanted}, not {kind}{advice}")
+
+
+def _require_text(given: BaseConnection[Any]) -> None:
+    """Refuse a connection on which psycopg gives text as bytes: what was sent would not be told."""
+    if given.info.encoding == "ascii":
+        raise ArgumentError(
+            "this connection has the client_encoding SQL_ASCII, in which no text can be read:"
+            " connect with client_encoding=utf8"
+        )
 
 
 def _configure(connection: Connection[Any]) -> None:

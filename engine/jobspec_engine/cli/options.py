@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 import jobspec
 from jobspec_engine.database import checked_dsn
@@ -146,7 +147,7 @@ def database(dsn: str | None, schema: str, *, migrates: bool = False) -> Generat
             migrate(chosen, schema)
         else:
             _require_migrated(chosen, schema)
-        yield chosen
+        yield make_conninfo(chosen, client_encoding="utf8")  # it tells of any character
 
 
 def _require_migrated(dsn: str, schema: str) -> None:

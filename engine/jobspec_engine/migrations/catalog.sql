@@ -122,7 +122,8 @@ select
         case when p.proleakproof then 'leakproof' end,
         'cost ' || p.procost,
         case when p.proretset then 'rows ' || p.prorows end,
-        case when p.proconfig is not null then 'set ' || array_to_string(p.proconfig, ', ') end,
+        -- Quoted or not, as the session says that makes the function.
+        'set ' || replace(array_to_string(p.proconfig, ', '), '"', ''),
         'as ' || coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)
     )
 from pg_catalog.pg_proc p

@@ -1,3 +1,5 @@
+"""The index of the guide and its pages name one another."""
+
 from __future__ import annotations
 
 import re

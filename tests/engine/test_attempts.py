@@ -1,3 +1,5 @@
+"""Attempts by the clock: when a run is tried again, and what becomes of it at its last."""
+
 from __future__ import annotations
 
 from datetime import timedelta

@@ -1,3 +1,5 @@
+"""Drift: whatever differs from what the migrations make is named, and nothing else."""
+
 from __future__ import annotations
 
 import psycopg

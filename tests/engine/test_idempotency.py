@@ -1,3 +1,5 @@
+"""Idempotency: two events with one key make one run, for good or as long as the spec says."""
+
 from __future__ import annotations
 
 from datetime import timedelta

@@ -1,3 +1,5 @@
+"""Migrations: each once, in order, by whoever comes first, and not where they don't fit."""
+
 from __future__ import annotations
 
 import psycopg

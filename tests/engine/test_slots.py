@@ -1,3 +1,5 @@
+"""The count of what a worker holds, on a clock of its own: room, runs claimed ahead, limits."""
+
 from __future__ import annotations
 
 from datetime import timedelta

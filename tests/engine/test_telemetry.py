@@ -1,3 +1,5 @@
+"""Spans and metrics: a run belongs to the trace of its event; without the extra there are none."""
+
 from __future__ import annotations
 
 import json

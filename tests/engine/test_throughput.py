@@ -1,3 +1,5 @@
+"""What a worker does to be fast, and what of it must not be seen: claims ahead, records behind."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""The worker from a claim to the end: what handlers get, what is kept, wake-ups, stopping."""
+
 from __future__ import annotations
 
 import asyncio

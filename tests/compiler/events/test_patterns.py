@@ -1,3 +1,5 @@
+"""Whether a pattern of a JSON Schema lets a text through, as far as that can be told."""
+
 from __future__ import annotations
 
 import pytest

@@ -103,11 +103,6 @@ class Persistence:
         except Exception as error:
             if not is_away(error):
                 raise
-        try:
-            return await self.fetch_once(call)
-        except Exception as error:
-            if not is_away(error):
-                raise
         result: list[Row] = await self.retrying()(self.fetch_once, call)
         return result
 

@@ -1,4 +1,7 @@
-"""The bundled engine: runs compiled jobs on nothing but Postgres."""
+"""The bundled engine: runs compiled jobs on nothing but Postgres.
+
+All errors are in `jobspec_engine.errors`; here are those that handlers and callers meet most.
+"""
 
 from __future__ import annotations
 

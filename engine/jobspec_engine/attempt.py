@@ -18,7 +18,7 @@ from jobspec_engine.failure import failure
 from jobspec_engine.limits import Limits
 from jobspec_engine.passes import LeaseLost, Pass, Suspended
 from jobspec_engine.payload import encode
-from jobspec_engine.rows import Completion, Failure, Suspension
+from jobspec_engine.rows import Completion, Suspension
 from jobspec_engine.steps import Steps
 from jobspec_engine.threads import in_thread
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jobspec_engine.entry import Entry
     from jobspec_engine.handlers import Runnable
     from jobspec_engine.journal import Journal
+    from jobspec_engine.rows import Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,7 @@ class Handlers:
     threads: Executor
 
 
-async def attempt(
-    entry: Entry, handlers: Handlers, journal: Journal
-) -> Completion | Failure | Suspension | None:
+async def attempt(entry: Entry, handlers: Handlers, journal: Journal) -> Ended | None:
     """Enter the handler of a claimed run, and return what to record; None: the lease was lost.
 
     The handler runs in the task that awaits this. Raises `asyncio.CancelledError` when the worker

@@ -196,8 +196,7 @@ class _Reader:
         if len(self.found) > before:
             return
         if self._peek_text("("):
-            called = names[0] if len(names) == 1 else names[-1]
-            self._call(called.span.start)
+            self._call(names[-1].span.start)
         elif token.text in _CONSTANTS and len(names) == 1:
             self.found.append(faults.constant(token))
         else:

@@ -71,6 +71,12 @@ def test_a_key_with_vars_has_its_escapes_processed(text):
     assert shown(text) == "vars."
 
 
+def test_the_first_of_several_vars_is_pointed_at():
+    template = KeyTemplate.parse("event.data.vars.a + 'xvars.'")
+    (fault,) = [fault for fault in lint(template, "debounce") if fault.code == "JS434"]
+    assert fault.span.start == len("event.data.")
+
+
 def test_a_backslash_in_a_key_with_processed_escapes_is_told_of_once():
     assert codes(r"event.data.vars.a + '\n'") == ["JS434"]
 

@@ -109,7 +109,8 @@ def test_what_to_write_instead_of_a_placeholder_is_its_own_field(text, field):
 def test_half_of_a_surrogate_pair_is_refused_and_never_printed():
     (found,) = refused("event.data.a + 'x\ud800'")
     assert found.span == (17, 18)
-    assert found.message.isprintable()
+    assert found.message == "half of a surrogate pair is not a character"
+    assert found.help.startswith("write the whole character (")
 
 
 @pytest.mark.parametrize(
@@ -125,3 +126,5 @@ def test_a_text_whose_construct_has_no_name_is_refused_as_a_whole():
     (found,) = refusals("event.data.accepted")  # no text is known that would get here otherwise
     assert found.code == "JS123"
     assert found.span == (0, 19)
+    assert found.message == "this is not a key"
+    assert found.help.startswith("write fields and quoted texts joined by `+` (")

@@ -86,6 +86,7 @@ def test_floats_add_at_every_step_as_ieee_754_has_it():
 
 def test_floats_that_add_beyond_their_range_are_infinite():
     assert resolve("event.data.a + event.data.a", {"a": -1.7e308}).text == "-Inf"
+    assert resolve("event.data.a + event.data.a", {"a": 1.7e308}).text == "+Inf"
 
 
 def test_escapes_count_only_where_vars_and_a_dot_are_mentioned():

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from jobspec.keys import KeyTemplate
-from jobspec.keys.resolve import fast_source, lookups_of
+from jobspec.keys.resolve import _fast, fast_source, lookups_of
 from jobspec.keys.terms import Field, Literal
 from jobspec.source import Span
 
@@ -109,6 +109,16 @@ def test_the_fast_way_has_one_item_for_each_term():
     assert len(source) < 30 * len(template.terms)
     event = {"data": {"a": {f"n{i}": "x" for i in range(7)}}}
     assert template.resolve(event).text == "x/" * 1000
+
+
+def test_an_event_of_plain_texts_is_resolved_the_fast_way():
+    template = KeyTemplate.parse("event.data.a + '/' + event.data.b.c")
+
+    def general(event):
+        raise AssertionError(event)
+
+    resolve = _fast(template.terms, lookups_of(template.paths), general)
+    assert resolve({"data": {"a": "x", "b": {"c": "y"}}}).text == "x/y"
 
 
 def test_many_templates_of_shared_beginnings_look_each_step_up_once():

@@ -73,6 +73,21 @@ def test_values_are_combined_only_where_the_key_is_not_their_texts():
             + [("x", "as it is written")],
         ),
         (
+            "event.data.a + event.data.b + event.data.c",
+            {"a": True, "b": True, "c": True},
+            [(None, "no two values of the type boolean can be added")] * 2
+            + [("true", "a boolean, as the reference writes it")],
+        ),
+        (
+            "'x' + event.data.a + event.data.b",
+            {"a": [1], "b": {"c": 2}},
+            [
+                ("x", "as it is written"),
+                ("[1]", "an array, as the reference writes it"),
+                ("map[c:2]", "an object, as the reference writes it"),
+            ],
+        ),
+        (
             "'x' + event.data.a",
             {"a": None},
             [("x", "as it is written"), ("NULL_VALUE", "null, as the reference writes it")],
@@ -106,6 +121,16 @@ def test_each_term_says_what_it_adds_and_how(text, data, expected):
 def test_the_key_is_shown_as_it_grows():
     terms = traced("event.data.a + '/' + event.data.b", a="x", b=2).terms
     assert [term.so_far.text for term in terms] == ["x", "x/", "x/2"]
+
+
+def test_each_term_is_shown_with_what_the_event_has_for_it():
+    explained = traced("event.data.a + '/' + event.data.b", a=[1, None])
+    template = KeyTemplate.parse("event.data.a + '/' + event.data.b")
+    assert [(term.term, term.type, term.value) for term in explained.terms] == [
+        (template.terms[0], "array", [1.0, None]),
+        (template.terms[1], "text", "/"),
+        (template.terms[2], "missing", None),
+    ]
 
 
 def test_a_value_that_is_not_json_raises_as_resolving_does():

@@ -76,6 +76,12 @@ _LONGEST_PAUSE = 5.0
 
 _WHO_ANSWERS = "select pg_catalog.pg_backend_pid()"
 
+# Statements are written for it: by the others whoever waited for a row would begin again, a renewal
+# of leases too, and who waits for an event could be missed by its send.
+_READ_COMMITTED = """
+    select pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
+"""
+
 
 _UNREADABLE = (
     "it can't be read; write postgresql://user:password@host:5432/database, and characters of the"
@@ -145,17 +151,25 @@ def _has_word(connection: BaseConnection[Any]) -> bool:
 def suit_pooler(connection: Connection[Any]) -> bool:
     """Prepare no statements on a connection that goes through a pooler; tell whether it does.
 
+    A direct one has each statement see what is committed, whatever its role or database says.
+
     A pooler such as PgBouncer may have each transaction answered by another session, which does not
     know what was prepared. It gives itself away by the session's id, of which it tells its own.
     """
     row = connection.execute(_WHO_ANSWERS).fetchone()
-    return _suit(connection, row)
+    pooled = _suit(connection, row)
+    if not pooled:
+        connection.execute(_READ_COMMITTED)
+    return pooled
 
 
 async def suit_pooler_async(connection: AsyncConnection[Any]) -> bool:
-    """Prepare no statements on a connection that goes through a pooler; tell whether it does."""
+    """Prepare no statements on a connection that goes through a pooler. As `suit_pooler`."""
     row = await (await connection.execute(_WHO_ANSWERS)).fetchone()
-    return _suit(connection, row)
+    pooled = _suit(connection, row)
+    if not pooled:
+        await connection.execute(_READ_COMMITTED)
+    return pooled
 
 
 def _suit(connection: BaseConnection[Any], row: Any) -> bool:

@@ -101,7 +101,8 @@ def migrate(
 
     Raises:
         MigrationError: an applied migration was changed, the schema is newer than this code, its
-            name is not usable, a migration failed, or somebody held a table for a minute.
+            name is not usable, a migration failed, somebody held a table for a minute, or the
+            database is not in UTF-8.
         psycopg.Error: the database can not be reached.
 
     """
@@ -244,9 +245,20 @@ def _bootstrap(connection: psycopg.Connection[Any], schema: str) -> None:
         if _has_migration_table(connection, schema):
             return
     else:
+        _require_unicode(connection)
         connection.execute(render("create schema {schema}", schema))
     text = (SHIPPED / "bootstrap.sql").read_text(encoding="utf-8")
     connection.execute(render(text, schema))
+
+
+def _require_unicode(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a database that lacks most characters: an event that has one would fail its sender."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise MigrationError(
+            f"this database keeps text as {encoding}, and events may hold any character: name"
+            " one that was made by `create database ... encoding 'UTF8' template template0`"
+        )
 
 
 def _has_migration_table(connection: psycopg.Connection[Any], schema: str) -> bool:

@@ -234,3 +234,16 @@ def test_a_process_killed_in_the_middle_leaves_nothing_half_done(empty_dsn, conn
     (folder / "0001_first.sql").write_text(FIRST)
     assert len(migrate(connection, folder=folder)) == 2
     assert connection.execute("select to_regclass('jobspec.half')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_lacks_most_characters_is_refused(connection, empty_dsn, encoding):
+    name = f"{connection.info.dbname}_{encoding.lower()}"
+    connection.execute(
+        f"create database {name} template template0 encoding '{encoding}' locale 'C'"
+    )
+    try:
+        with pytest.raises(MigrationError, match=f"keeps text as {encoding}.* encoding 'UTF8'"):
+            migrate(psycopg.conninfo.make_conninfo(empty_dsn, dbname=name))
+    finally:
+        connection.execute(f"drop database {name} with (force)")

@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 from enginekit import jobs, run_until_idle
 from jobspec.cli import main
 from jobspec_engine import AsyncClient, Client
+from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
 from jobspec_engine.errors import ArgumentError
 
 SETTINGS = (
@@ -122,3 +123,16 @@ async def test_a_connection_on_which_no_text_can_be_read_is_refused(dsn, connect
     connection.execute("set client_encoding = 'SQL_ASCII'")
     with Client(compiled(), dsn) as client, pytest.raises(ArgumentError, match="utf8"):
         client.send("plain", {}, connection=connection)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_lines_of_ours_see_what_is_committed_whatever_is_set(set_for_all, level):
+    """Else a renewal that meets another write fails, and leases run out under load."""
+    dsn = set_for_all(f"default_transaction_isolation = '{level}'")
+    settings, asked = connection_settings(dsn, "test"), "show transaction_isolation"
+    with psycopg.connect(dsn, **settings) as ours:
+        suit_pooler(ours)
+        assert ours.execute(asked).fetchone() == ("read committed",)
+    async with await psycopg.AsyncConnection.connect(dsn, **settings) as ours:
+        await suit_pooler_async(ours)
+        assert await (await ours.execute(asked)).fetchone() == ("read committed",)

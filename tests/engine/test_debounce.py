@@ -8,17 +8,7 @@ from uuid import uuid4
 import pytest
 
 from burstkit import BOTH, BY_KEY, PERIOD, TIMEOUT, send, send_once
-from enginekit import (
-    REFRESH,
-    SQL,
-    claim,
-    dead_letters,
-    job,
-    jobs,
-    run_of,
-    runs,
-    used_keys,
-)
+from enginekit import REFRESH, SQL, claim, dead_letters, job, jobs, run_of, runs, used_keys
 from jobspec_engine import Client, Event
 from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Failure, Suspension

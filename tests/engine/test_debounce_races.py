@@ -12,15 +12,7 @@ import pytest
 
 from burstkit import BOTH, BY_KEY, PERIOD, TIMEOUT, send, send_once
 from databases import together
-from enginekit import (
-    blocked,
-    claim,
-    count,
-    job,
-    run_of,
-    runs,
-    until,
-)
+from enginekit import blocked, claim, count, job, run_of, runs, until
 from jobspec_engine import Client, Event
 
 ROUNDS = 200

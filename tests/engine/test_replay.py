@@ -9,16 +9,7 @@ import psycopg
 import pytest
 
 from databases import together
-from enginekit import (
-    claim,
-    count,
-    job,
-    jobs,
-    run_of,
-    run_until_idle,
-    runs,
-    used_keys,
-)
+from enginekit import claim, count, job, jobs, run_of, run_until_idle, runs, used_keys
 from jobspec import EventError
 from jobspec_engine import AsyncClient, Client, DeadLetters, Event, NonRetriable, Replayed, replay
 from jobspec_engine.errors import ReplayError

@@ -1,10 +1,20 @@
-"""The engine's commands, which the command `jobspec` finds by an entry point."""
+"""The engine's commands, which the command `jobspec` finds by an entry point.
+
+Each says its arguments, what it prints and its exit code, and nothing else: 0 where all is well, 1
+where something was found or failed, 2 for misuse.
+"""
 
 from __future__ import annotations
 
-from jobspec_engine.cli import commands as core
-from jobspec_engine.cli import dsn, failing, operating
+from jobspec_engine.cli import dsn, failing, migrating, operating, sending, working
 
-commands = (*core.commands, *dsn.commands, *failing.commands, *operating.commands)
+commands = (
+    *migrating.commands,
+    *sending.commands,
+    *working.commands,
+    *failing.commands,
+    *operating.commands,
+    *dsn.commands,
+)
 
 __all__ = ["commands"]

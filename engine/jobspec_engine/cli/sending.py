@@ -1,0 +1,158 @@
+"""Send an event, and list the runs that there are."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+import psycopg
+
+import jobspec
+from jobspec_engine.calls import fetch
+from jobspec_engine.cli.options import as_json, database, database_options, limit_option
+from jobspec_engine.client import Client
+from jobspec_engine.statements import Statements
+from jobspec_engine.tables import cell, say, show, to_json, with_values
+
+if TYPE_CHECKING:
+    from jobspec_engine.events import Dispatched, Sent
+    from jobspec_engine.rows import RunRow
+
+STATES = ("pending", "running", "completed", "failed", "cancelled")
+
+
+@click.command("send")
+@click.argument("name")
+@click.argument("data", default="{}")
+@click.option(
+    "--jobs",
+    "paths",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="The specs whose jobs the event may start; repeatable.",
+)
+@click.option(
+    "--id",
+    "event_id",
+    metavar="ID",
+    help="The event's id: the same id starts nothing again.",
+)
+@click.option("--ts", type=int, help="When it happened, in milliseconds since 1970.")
+@database_options
+@as_json
+def send_command(
+    name: str,
+    data: str,
+    paths: tuple[str, ...],
+    event_id: str | None,
+    ts: int | None,
+    dsn: str | None,
+    schema: str,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """Send the event NAME with DATA.
+
+    DATA is a JSON object, or - for standard input.
+    """
+    payload = _parse(data)
+    jobs = jobspec.compile(paths)
+    with (
+        database(dsn, schema, migrates=True) as chosen,
+        Client(jobs, chosen, schema=schema) as client,
+    ):
+        sent = client.send(name, payload, id=event_id, ts=ts)
+    if as_json:
+        click.echo(to_json(dataclasses.asdict(sent)))
+    else:
+        _show_sent(sent)
+    if not sent.jobs:
+        known = _known_events(jobs)
+        say(f"no job has the trigger `{name}`; {known}; a run that waits for it goes on", err=True)
+
+
+def _parse(data: str) -> dict[str, object]:
+    try:
+        payload: Any = json.loads(sys.stdin.read() if data == "-" else data)
+    except ValueError as error:
+        raise click.UsageError(f"DATA is not JSON: {error}") from error
+    except RecursionError as error:
+        raise click.UsageError("DATA is nested too deep") from error
+    if not isinstance(payload, dict):
+        raise click.UsageError("DATA must be a JSON object, such as '{\"id\": 1}'")
+    return cast("dict[str, object]", payload)
+
+
+def _known_events(jobs: jobspec.CompiledJobs) -> str:
+    """Return which events start a job, in a few words."""
+    triggers = (trigger for job in jobs.values() for trigger in job.triggers)
+    names = sorted({one.event for one in triggers if isinstance(one, jobspec.EventTrigger)})
+    if not names:
+        return "no event starts any"
+    return "there are " + ", ".join(f"`{name}`" for name in names)
+
+
+def _show_sent(sent: Sent) -> None:
+    say(f"event {sent.event_id}")
+    if sent.jobs:
+        show(("job", "outcome", "run", "due", "why"), map(_sent_row, sent.jobs))
+
+
+def _sent_row(job: Dispatched) -> tuple[str, ...]:
+    return job.job_id, job.outcome, cell(job.run_id), cell(job.run_at), cell(job.reason)
+
+
+@click.command("runs")
+@database_options
+@click.option("--job", "job_id", metavar="ID", help="Only this job's runs.")
+@click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
+@limit_option(20)
+@as_json
+def runs_command(
+    dsn: str | None,
+    schema: str,
+    job_id: str | None,
+    state: str | None,
+    limit: int,
+    as_json: bool,  # noqa: FBT001  click's way
+) -> None:
+    """List the newest runs.
+
+    It says when each ended or else is due, and why it failed.
+    """
+    with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
+        rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
+    if as_json:
+        click.echo(to_json([_plain_run(row) for row in rows]))
+    elif rows:
+        show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
+    else:
+        say("no runs")
+
+
+def _run_row(row: RunRow) -> tuple[str, ...]:
+    return (
+        cell(row.run_id),
+        row.job_id,
+        row.state,
+        f"{row.attempt} of {row.max_attempts}",
+        cell(row.events),
+        f"ended {cell(row.finished_at)}" if row.finished_at else f"due {cell(row.run_at)}",
+        cell(row.message or _last_error(row)),
+    )
+
+
+def _last_error(row: RunRow) -> str | None:
+    return str(row.last_failure["error"]) if row.last_failure else None
+
+
+def _plain_run(row: RunRow) -> dict[str, Any]:
+    plain = with_values(row._asdict())
+    del plain["last_failure"]
+    return {**plain, "last_error": _last_error(row)}
+
+
+commands = (runs_command, send_command)

@@ -192,7 +192,10 @@ class DeadLetters:
 
 
 class RunRow(NamedTuple):
-    """A run as people look at it; `last_failure` is of one that goes on."""
+    """A run as people look at it; `last_failure` is of one that goes on.
+
+    `result` is JSON text; a rehearsal puts the value in its place.
+    """
 
     run_id: int
     job_id: str
@@ -204,7 +207,7 @@ class RunRow(NamedTuple):
     enqueued_at: datetime
     run_at: datetime
     finished_at: datetime | None
-    result: str | None
+    result: Any
     reason: str | None
     message: str | None
     last_failure: dict[str, Any] | None

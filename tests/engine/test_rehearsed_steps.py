@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from enginekit import job
+from jobspec_engine.testing import Rehearsal
 
 
 class Container(BaseModel):
@@ -60,7 +61,7 @@ def test_a_step_calls_the_function_that_stands_in(rehearse):
     rehearsal.send("event", {})
     rehearsal.run_to_the_end()
     (run,) = rehearsal.runs()
-    assert (run.state, run.result, provider.done) == ("completed", "2020", ["tear down key!"])
+    assert (run.state, run.result, provider.done) == ("completed", 2020, ["tear down key!"])
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,33 @@ def test_a_worker_dies_at_the_step_that_is_chosen(rehearse, step, after, done):
     (run,) = rehearsal.runs()
     assert (run.state, run.attempt, provider.done) == ("completed", 1, done)
     assert passes == [(1, 1), (1, 2), (1, 3)]
+
+
+@pytest.fixture
+def rehearsal(jobspec_dsn, jobspec_clock):
+    compiled, _ = supervisor(Provider())
+    return Rehearsal(compiled, jobspec_dsn, jobspec_clock)
+
+
+def test_a_worker_that_was_to_die_at_a_step_that_no_run_came_to_is_told(rehearsal):
+    def rehearsed():
+        with rehearsal:
+            rehearsal.kill_at_step("bot")
+            rehearsal.send("event", {})
+            rehearsal.run_to_the_end()
+
+    with pytest.raises(AssertionError, match=r"came to the step `bot`.*: `boot`, `tear down`$"):
+        rehearsed()
+
+
+def test_what_a_test_fails_of_is_not_hidden_by_a_death_that_never_came(rehearsal):
+    def rehearsed():
+        with rehearsal:
+            rehearsal.kill_at_step("boot")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        rehearsed()
 
 
 def test_a_dead_worker_does_no_other_step(rehearse):

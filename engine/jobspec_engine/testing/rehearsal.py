@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -67,6 +68,8 @@ class Rehearsal:
     ) -> None:
         self._connection.close()
         self.client.close()
+        if error is None:
+            self._stand_ins.require_deaths()
 
     def send(
         self,
@@ -123,7 +126,8 @@ class Rehearsal:
 
         With `after` the function has returned, and what it returned is not kept: the moment at
         which a side effect is done and nobody knows. Another worker goes on when the lease of the
-        dead one has run out, by the clock; the attempt is not used up.
+        dead one has run out, by the clock; the attempt is not used up. At the end of the rehearsal
+        an `AssertionError` tells of a step that no run came to.
         """
         self._stand_ins.deadly[step] = after
 
@@ -143,8 +147,16 @@ class Rehearsal:
             self.run_until_idle()
 
     def runs(self, job_id: str | None = None) -> list[RunRow]:
-        """Return the runs, of one job or of all, in the order in which they were made."""
-        return fetch(self._connection, self._statements.runs(job_id, None, _MOST_RUNS))[::-1]
+        """Return the runs, of one job or of all, in the order in which they were made.
+
+        The `result` of each is the value that its handler returned, as it is read back from JSON.
+        """
+        rows = fetch(self._connection, self._statements.runs(job_id, None, _MOST_RUNS))
+        return [_with_value(row) for row in reversed(rows)]
 
     def _until_next_due(self) -> float | None:
         return fetch(self._connection, self._statements.next_due(tuple(self._jobs)))[0]
+
+
+def _with_value(row: RunRow) -> RunRow:
+    return row if row.result is None else row._replace(result=json.loads(row.result))

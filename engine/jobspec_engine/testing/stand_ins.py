@@ -26,7 +26,19 @@ class StandIns:
     def __init__(self) -> None:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.deadly: dict[str, bool] = {}  # by step: whether its function is called before
+        self.entered: dict[str, None] = {}  # the steps that were run, in their order
         self.died = asyncio.Event()
+
+    def require_deaths(self) -> None:
+        """Raise `AssertionError` if no run came to a step at which its worker was to die."""
+        if self.deadly:
+            missed, entered = (
+                ", ".join(f"`{one}`" for one in names) for names in (self.deadly, self.entered)
+            )
+            raise AssertionError(
+                f"no run came to the step {missed}, at which its worker was to die; steps that were"
+                f" run: {entered or 'none'}"
+            )
 
     def jobs(self, jobs: CompiledJobs) -> CompiledJobs:
         """Return jobs whose handlers have these steps. Raises `HandlerError` as a worker does."""
@@ -68,6 +80,7 @@ class _Steps:
     ) -> Coroutine[Any, Any, Any]:
         """Do as `Steps.run`, with the function that stands in."""
         self._require_alive()
+        self._stand_ins.entered[name] = None
         wanted = type_returned(name, fn) if type is None else type
         stand_in = self._stand_ins.functions.get(name, fn)
         work = self._mortal(name, stand_in) if name in self._stand_ins.deadly else stand_in

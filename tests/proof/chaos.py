@@ -35,7 +35,6 @@ from proof.load import Senders
 
 SPEC = Path(__file__).with_name("chaos_jobs.yaml")
 COMMAND = "from jobspec.cli import main; main(prog_name='jobspec')"
-WORKERS = 4
 LEASE = 5.0  # seconds
 POLL = 1.0  # seconds; what `jobspec worker` has
 PATIENCE = 60  # seconds until a process that does not end is a failure

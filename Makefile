@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.jobspec-ready
 
-.PHONY: demo test proof lint format bench clean
+.PHONY: demo test proof mutants coverage lint format bench clean
 
 # The two example jobs on the bundled Postgres: what ran, and why the rest did not.
 demo: $(READY)
@@ -18,6 +18,18 @@ test: $(READY)
 # Debian's 15 where that is installed; then a table of what came of it. It takes an hour or two.
 proof: $(READY)
 	$(BIN)/python tests/proof/prove.py
+
+# Small faults put into the heart of the code, each of which a test must find: an hour or more.
+mutants: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[mutation]'
+	$(BIN)/python tests/mutation/run.py
+
+# All tests, and which lines and branches of `jobspec` and `jobspec_engine` they took: half as slow again.
+coverage: $(READY)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 # What a machine can say about the code without running it.
 lint: $(READY)
@@ -36,7 +48,7 @@ bench: $(READY)
 	$(BIN)/python tests/bench/bench_engine.py
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -17,4 +17,6 @@ settings.register_profile(
 settings.register_profile(
     "thorough", parent=settings.get_profile("ci"), max_examples=200_000, derandomize=False
 )
+# A change of the code is found by few examples or by none.
+settings.register_profile("mutation", parent=settings.get_profile("ci"), max_examples=50)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

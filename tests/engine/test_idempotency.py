@@ -118,6 +118,19 @@ def test_a_key_holds_for_good_and_outlives_its_run(once, connection, clock):
     assert not runs(connection)
 
 
+def test_a_key_is_free_again_when_its_window_has_ended_and_not_before(dsn, clock, connection):
+    hour = timedelta(hours=1)
+    with Client(job(idempotency={"key": "event.data.key", "window": hour}), dsn) as client:
+        first = told(client.send("event", {"key": "k"}))
+        clock.set(clock.START + hour - timedelta(microseconds=1))
+        within = told(client.send("event", {"key": "k"}))
+        clock.set(clock.START + hour)
+        second = told(client.send("event", {"key": "k"}))
+    assert (within.outcome, within.run_id) == ("duplicate", first.run_id)
+    assert second.outcome == "enqueued"
+    assert used_keys(connection) == {"k": (second.run_id, 1)}
+
+
 def test_every_event_that_came_with_a_key_is_counted(once, connection):
     first = told(once.send("event", {"key": "k"}))
     once.send("event", {"key": "k"})
@@ -130,6 +143,13 @@ def test_the_first_event_of_a_batch_with_a_key_makes_the_run(once, connection):
     assert [told(one).outcome for one in sent] == ["enqueued", "enqueued", "duplicate"]
     assert told(sent[2]).run_id == told(sent[0]).run_id
     assert [run.event_id for run in runs(connection)] == ["a", "b"]
+
+
+def test_runs_of_a_batch_have_their_ids_in_the_order_of_its_events(once, connection):
+    """Runs that are due at the same time are claimed by id."""
+    names = list("cabed")
+    once.send_many([Event("event", {"key": name}, name) for name in names])
+    assert [run.event_id for run in runs(connection)] == names
 
 
 def test_an_event_id_that_was_sent_before_starts_nothing_again(dsn, connection):

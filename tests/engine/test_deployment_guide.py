@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import os
 import re
+import signal
 from pathlib import Path
 
 import sqlalchemy
 
-from enginekit import count, job, sqlalchemy_url
+from enginekit import PATIENCE, count, job, run_of, sqlalchemy_url
 from jobspec_engine import Client, Worker
 from jobspec_engine.bulk import CHUNK
 from jobspec_engine.cli import commands
@@ -16,6 +19,7 @@ from jobspec_engine.persistence import Persistence
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guide" / "deployment.md").read_text(encoding="utf-8")
+SERVING, SENDING = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def worker_options():
@@ -41,11 +45,23 @@ def test_what_the_page_names_is_there():
 
 
 def test_the_code_of_the_page_is_one_transaction(dsn, connection):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     connection.execute("create table orders (id int)")
     engine = sqlalchemy.create_engine(sqlalchemy_url(dsn))
     with Client(job(event="order.placed"), dsn) as client:
-        exec(code, {"engine": engine, "client": client, "text": sqlalchemy.text})  # noqa: S102
+        exec(SENDING, {"engine": engine, "client": client, "text": sqlalchemy.text})  # noqa: S102
     engine.dispose()
     assert count(connection, "job_queue") == 1
     assert connection.execute("select id from orders").fetchall() == [(42,)]
+
+
+async def test_the_service_of_the_page_runs_jobs_until_a_signal(dsn, connection):
+    async def handler(context):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    compiled = job(handler=handler)
+    with Client(compiled, dsn) as client:
+        client.send("event", {})
+    namespace = {}
+    exec(SERVING, namespace)  # noqa: S102
+    await asyncio.wait_for(namespace["serve"](compiled, dsn), PATIENCE)
+    assert run_of(connection).state == "completed"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import jobspec
 from enginekit import dead_letters, job, run_until_idle, runs
-from jobspec_engine import Client, NonRetriable
+from jobspec_engine import Client, Event, NonRetriable
 from jobspec_engine.replay import REASONS
 from jobspec_engine.target import require_supported
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "failing.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ((_, SPEC),) = (block for block in BLOCKS if block[0] == "yaml")
+((_, SQL),) = (block for block in BLOCKS if block[0] == "sql")
 ((_, CODE),) = (block for block in BLOCKS if block[0] == "python")
 
 
@@ -41,3 +42,14 @@ async def test_the_code_of_the_page_runs(dsn, connection):
     sent = connection.execute("select data::text from jobspec.job_event order by received_at, id")
     texts = {text.replace(" ", "") for (text,) in sent}
     assert {'{"n":0}', '{"amount":5}', '{"n":2,"retried":true}'} <= texts
+
+
+def test_the_sql_of_the_page_cancels_what_waits_of_the_job(dsn, connection):
+    for one in (job("invoice.pay"), job("other")):
+        with Client(one, dsn) as client:
+            client.send_many([Event("event", {})] * 2)
+    assert connection.execute(SQL).fetchall() == [("cancelled", 2)]
+    assert [(run.job_id, run.state) for run in runs(connection)] == [
+        *[("invoice.pay", "cancelled")] * 2,
+        *[("other", "pending")] * 2,
+    ]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from jobspec_engine.arguments import require_known, require_text
-from jobspec_engine.errors import AddJobError, ArgumentError
+from jobspec_engine.errors import AddJobError
 from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
 
@@ -78,11 +78,11 @@ def add_job(
     if not is_object(data):
         raise AddJobError(f"payload must be an object, not {type(data).__name__}")
     _check_times(options)
-    max_attempts = options.get("max_attempts")
+    key, max_attempts = options.get("job_key"), options.get("max_attempts")
     return statements.add_job(
         job_id=job_id,
         payload=encode(data, "payload", AddJobError),
-        job_key=_checked_key(options.get("job_key")),
+        job_key=None if key is None else require_text("job_key", key, error=AddJobError),
         job_key_mode=_checked_mode(options),
         run_at=options.get("run_at"),
         delay=options.get("delay"),
@@ -127,15 +127,6 @@ def _check_length(name: str, length: object) -> None:
         raise AddJobError(f"{name} must be a timedelta, not {type(length).__name__}")
     if length > _LONGEST:
         raise AddJobError(f"{name} must be no longer than {_LONGEST.days:,} days")
-
-
-def _checked_key(key: str | None) -> str | None:
-    if key is None:
-        return None
-    try:
-        return require_text("job_key", key)
-    except ArgumentError as error:
-        raise AddJobError(str(error)) from None
 
 
 def _checked_mode(options: AddJobOptions) -> JobKeyMode:

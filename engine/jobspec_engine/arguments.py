@@ -48,14 +48,25 @@ def seconds_of(name: str, length: object) -> float:
     return length.total_seconds()
 
 
-def require_text(name: str, value: object) -> str:
-    """Return a text that Postgres can hold. Raises `ArgumentError` for anything else."""
+def require_text(
+    name: str,
+    value: object,
+    *,
+    max_bytes: int | None = None,
+    error: type[ValueError] = ArgumentError,
+) -> str:
+    """Return a text that Postgres can hold, of 1 to `max_bytes` bytes of UTF-8 if that is given.
+
+    Raises `error`, which calls it by its `name`, for anything else.
+    """
     if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be text, not {type(value).__name__}")
+        raise error(f"{name} must be text, not {type(value).__name__}")
     if "\0" in value:
-        raise ArgumentError(f"{name} holds U+0000, which Postgres can't keep in text")
+        raise error(f"{name} holds U+0000, which Postgres can't keep in text")
     if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-        raise ArgumentError(f"{name} holds half a surrogate pair, which is not text")
+        raise error(f"{name} holds half a surrogate pair, which is not text")
+    if max_bytes is not None and not 1 <= (size := len(value.encode())) <= max_bytes:
+        raise error(f"{name} must have 1 to {max_bytes} bytes, this has {size}")
     return value
 
 

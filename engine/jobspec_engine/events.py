@@ -9,6 +9,7 @@ from datetime import datetime  # noqa: TC003  pydantic reads it, for the memo of
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jobspec import EventError
+from jobspec_engine.arguments import require_text
 from jobspec_engine.payload import encode, is_object
 from jobspec_engine.telemetry import carried
 
@@ -95,8 +96,10 @@ def encode_event(event: Event, event_id: str | None = None) -> Encoded:
             "event ts must be milliseconds since 1970, a whole number from 0 to 2^63-1"
         )
     return Encoded(
-        event_id or new_id() if event.id is None else _text("id", event.id, MAX_ID_BYTES),
-        _text("name", event.name, MAX_NAME_BYTES),
+        event_id or new_id()
+        if event.id is None
+        else require_text("event id", event.id, max_bytes=MAX_ID_BYTES, error=EventError),
+        require_text("event name", event.name, max_bytes=MAX_NAME_BYTES, error=EventError),
         encode(event.data, "event.data", EventError),
         event.ts,
         carried(),
@@ -118,17 +121,3 @@ def new_ids(count: int) -> list[str]:
         f"-{chance[i + 8 : i + 20]}"
         for i in range(0, 20 * count, 20)
     ]
-
-
-def _text(what: str, value: object, max_bytes: int) -> str:
-    if not isinstance(value, str):
-        raise EventError(f"event {what} must be text, not {type(value).__name__}")
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise EventError(f"event {what} holds half a surrogate pair, which is not text") from None
-    if not 1 <= size <= max_bytes:
-        raise EventError(f"event {what} must have 1 to {max_bytes} bytes, this has {size}")
-    if "\0" in value:
-        raise EventError(f"event {what} holds U+0000, which Postgres can't keep in text")
-    return value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from jobspec_engine.arguments import require_text
 from jobspec_engine.errors import StepError
+from jobspec_engine.events import MAX_NAME_BYTES
 
-MAX_NAME_BYTES = 255
-_MAX_EVENT_BYTES = 1024
+_MAX_NAME_BYTES = 255
 
 # Python's calendar ends in the year 9999: a later time could be kept and never be read.
 _LONGEST = timedelta(days=366 * 1000)
@@ -17,20 +18,13 @@ _EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 
 def require_name(name: object) -> None:
     """Raise `StepError` for a name that a step can't have."""
-    if not _is_text(name, MAX_NAME_BYTES):
-        raise StepError(
-            f"a step's name must have 1 to {MAX_NAME_BYTES} bytes and no U+0000 or half surrogate"
-            " pair"
-        )
+    require_text("a step's name", name, max_bytes=_MAX_NAME_BYTES, error=StepError)
 
 
 def require_event(step: str, event: object) -> None:
     """Raise `StepError` for a name that no event can have."""
-    if not _is_text(event, _MAX_EVENT_BYTES):
-        raise StepError(
-            f"step `{step}` waits for an event whose name does not have 1 to {_MAX_EVENT_BYTES}"
-            " bytes, or has U+0000 or half a surrogate pair"
-        )
+    what = f"the name of the event that step `{step}` waits for"
+    require_text(what, event, max_bytes=MAX_NAME_BYTES, error=StepError)
 
 
 def require_length(step: str, length: object) -> None:
@@ -49,13 +43,3 @@ def require_time(step: str, at: object) -> None:
         raise StepError(f"step `{step}` sleeps until a time in no zone: give it a time zone")
     if not _EARLIEST <= at < _LATEST:
         raise StepError(f"step `{step}` sleeps until {at}, not between the years 2 and 9998")
-
-
-def _is_text(value: object, max_bytes: int) -> bool:
-    """Tell whether the database can keep a value as a text of some bytes."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    try:
-        return 1 <= len(value.encode()) <= max_bytes
-    except UnicodeEncodeError:
-        return False

@@ -167,7 +167,8 @@ class Client:
         """Pause a job on all workers; return False where it was paused already.
 
         Runs of it that are running go on, and no further one is claimed. Events still enqueue runs;
-        ticks of its schedules count as missed. Raises `psycopg.Error` when the database fails.
+        ticks of its schedules count as missed. Nobody looks whether there is such a job: it may be
+        another deployment's. Raises `psycopg.Error` when the database fails.
         """
         call = self._statements.pause(job_id)
         return bool(self._pool.drive(lambda _: only(call)))

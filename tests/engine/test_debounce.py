@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from hashlib import sha256
 from uuid import uuid4
 
 import pytest
@@ -61,7 +62,8 @@ def test_without_a_key_all_events_of_the_job_are_one_burst(dsn, connection):
     with Client(job(debounce={"period": "10s"}), dsn) as client:
         send(client, "a")
         send(client, "b")
-    assert run_of(connection).events == 2
+    run = run_of(connection)
+    assert (run.events, run.debounce_key, run.debounce_digest) == (2, "", sha256(b"").digest())
 
 
 def test_events_without_a_value_for_the_key_are_one_burst(client, connection):
@@ -77,6 +79,7 @@ def test_events_whose_key_is_an_error_are_dead_letters_one_by_one(dsn, connectio
     with Client(job(**options), dsn) as client:
         sent = [client.send("event", {"a": None, "b": None}).jobs[0] for _ in range(2)]
     assert [one.outcome for one in sent] == ["dead-letter"] * 2
+    assert sent[0].reason.startswith("the debounce key `event.data.a + event.data.b` adds values")
     assert len({one.run_id for one in sent}) == 2
     assert [dead.reason for dead in dead_letters(connection)] == ["key-error"] * 2
     assert all(run.finished_at for run in runs(connection))

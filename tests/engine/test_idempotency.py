@@ -80,6 +80,12 @@ def test_an_absent_key_is_told_with_the_field_that_is_missing(once):
         assert once.send("event", data).jobs[0].reason is None
 
 
+def test_an_absent_key_is_told_with_all_fields_that_are_missing(dsn):
+    with Client(job(idempotency="event.data.a + event.data.b.c"), dsn) as client:
+        reason = told(client.send("event", {})).reason
+    assert reason == "no idempotency key: event.data.a, event.data.b.c is missing"
+
+
 def test_an_absent_key_is_not_deduplicated(once, connection):
     for data in ({}, {"other": 1}, {"key": False}):
         assert told(once.send("event", data)).outcome == "enqueued"
@@ -183,7 +189,7 @@ def test_an_event_whose_key_is_an_error_goes_to_the_dead_letters(dsn, connection
     with Client(job(idempotency="event.data.a + event.data.b"), dsn) as client:
         sent = [told(client.send("event", {"a": True, "b": True})) for _ in range(2)]
     assert [one.outcome for one in sent] == ["dead-letter", "dead-letter"]
-    assert "event.data.a + event.data.b" in sent[0].reason
+    assert sent[0].reason.startswith("the idempotency key `event.data.a + event.data.b` adds")
     assert [(dead.run_id, dead.reason) for dead in dead_letters(connection)] == [
         (one.run_id, "key-error") for one in sent
     ]

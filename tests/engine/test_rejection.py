@@ -49,6 +49,13 @@ def test_an_event_with_all_fields_is_taken(client, connection):
     assert len(runs(connection)) == 2
 
 
+@pytest.mark.parametrize("option", [ONCE, BURST, {"debounce": {"period": "2m"}}])
+def test_a_job_rejects_for_the_keys_that_it_has(dsn, connection, option):
+    with Client(job(**option, on_missing="reject"), dsn) as client:
+        client.send("event", WHOLE)
+    assert len(runs(connection)) == 1
+
+
 def test_a_job_that_rejects_nothing_takes_an_event_without_the_field(dsn, connection):
     with Client(job(**ONCE), dsn) as client:
         client.send("event", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 # How many levels of objects and arrays may lie in one another. More could be written than read: a
 # reader's recursion limit is not its sender's, and Postgres has one too.
@@ -17,6 +17,22 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 # How much JSON text of one value is kept: what is larger would hold up the records of other runs.
 MAX_BYTES = 16 << 20
+
+
+class UnreadableError(ValueError):
+    """A text is JSON to Postgres, which keeps it, and more than Python reads."""
+
+
+def decode(text: str) -> Any:
+    """Return the value of JSON text that Postgres kept.
+
+    Raises `UnreadableError` for thousands of levels, or a number of thousands of digits: plain SQL
+    may have added them.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"its data can't be read: {error}") from None
 
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:

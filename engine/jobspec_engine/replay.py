@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +13,7 @@ from jobspec_engine.arguments import require_known
 from jobspec_engine.dispatch import Dispatch, digest, dispatch
 from jobspec_engine.errors import ReplayError
 from jobspec_engine.events import Encoded, Event, encode_event
+from jobspec_engine.payload import UnreadableError, decode
 from jobspec_engine.rows import DeadLetters
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Replayed:
     |---|---|---|
     | `enqueued` | it was sent again, due at `run_at` | the new run |
     | `duplicate` | it had been replayed before | the run of then |
-    | `unresolved` | its keys can't be resolved, as `reason` tells: edit its data | |
+    | `unresolved` | its data can't be read, or its keys not be resolved, as `reason` tells | |
     | `not-dead` | it did not end without success | |
     | `unknown` | there is no such run, or its job is not among the compiled jobs | |
     """
@@ -138,7 +138,10 @@ class Replay:
         if run.job_id not in self._jobs:
             reason = f"there is no job `{run.job_id}` among the compiled jobs"
             return Replayed(run.run_id, "unknown", reason=reason)
-        event, data = self._event(run)
+        try:
+            event, data = self._event(run)
+        except UnreadableError as error:
+            return Replayed(run.run_id, "unresolved", reason=str(error))
         try:
             row = self._dispatch(run, event, data)
         except EventError as error:
@@ -151,7 +154,7 @@ class Replay:
     def _event(self, run: DeadRun) -> tuple[Encoded, Any]:
         """Return the event that stands for the run's own. Its id lets it be sent once only."""
         event_id = f"jobspec/replay/{run.run_id}"
-        data: Any = json.loads(run.event_data)
+        data = decode(run.event_data)
         if self._edit is None:  # the text as it was sent, with its U+0000 and its long numbers
             return Encoded(event_id, run.event_name, run.event_data, run.event_ts), data
         edited = self._edit(data)

@@ -14,6 +14,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from jobspec_engine.payload import UnreadableError, decode
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -54,9 +56,17 @@ def to_json(value: object) -> str:
 def with_values(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a row, what is kept as the text of JSON as the value that it is."""
     return {
-        name: json.loads(value) if name in _JSON and isinstance(value, str) else value
+        name: _value(value) if name in _JSON and isinstance(value, str) else value
         for name, value in row.items()
     }
+
+
+def _value(text: str) -> Any:
+    """Return the value of JSON text, or the text where that can't be read."""
+    try:
+        return decode(text)
+    except UnreadableError:
+        return text
 
 
 def _iso(value: object) -> str:

@@ -244,3 +244,29 @@ def test_a_command_says_what_it_can_not_take_in_a_line(dsn, tmp_path, monkeypatc
     assert (result.exit_code, type(result.exception)) == (code, SystemExit)
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+UNREADABLE = {"levels": "[" * 5_000 + "]" * 5_000, "digits": "9" * 5_000}
+
+
+@pytest.mark.parametrize("payload", UNREADABLE.values(), ids=UNREADABLE)
+async def test_what_python_does_not_read_of_plain_sql_keeps_no_other_run_from_its_replay(
+    dsn, connection, payload
+):
+    async def handler(context):
+        raise ValueError(str(context.event.data))
+
+    add = "select run_id from jobspec.add_job('job', %s::json, max_attempts => 1)"
+    first, last = (connection.execute(add, [data]).fetchone()[0] for data in (payload, "{}"))
+    compiled = job(handler=handler, retries=0)
+    await run_until_idle(compiled, dsn)
+    with Client(compiled, dsn) as client:
+        told = client.replay_many(DeadLetters())
+    assert [(one.run_id, one.outcome) for one in told] == [
+        (first, "unresolved"),
+        (last, "enqueued"),
+    ]
+    assert "can't be read" in told[0].reason
+    for command in ("events --json", f"run {first}", f"run {first} --json"):
+        result = CliRunner().invoke(main, [*command.split(), "--dsn", dsn])
+        assert (result.exit_code, payload[:9] in result.output) == (0, True), command

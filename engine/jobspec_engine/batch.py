@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobspec_engine.dispatch import Dispatch, dispatch, has_key, note_of
+from jobspec_engine.dispatch import (
+    Dispatch,
+    dispatch,
+    is_debounced,
+    is_idempotent,
+    is_plain,
+    note_of,
+)
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
+from jobspec_engine.rows import SentPlainRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
     from jobspec import CompiledJobs
     from jobspec_engine.calls import Calls
     from jobspec_engine.events import Outcome
-    from jobspec_engine.rows import KnownRow, SentPlainRow, SentRow
+    from jobspec_engine.rows import KnownRow, SentRow
     from jobspec_engine.statements import Statements
 
 _NO_NOTES: Mapping[str, str] = {}
@@ -84,12 +92,12 @@ def exchange(
     once = [one for one in batch if first[one.event.id] is one]
     events = [one.event for one in once]
     dispatches = [row for one in once for row in one.dispatches]
-    plain = yield from _send_plain(events, dispatches, statements)
-    if plain is not None and len(plain.run_ids) == sum(len(one.dispatches) for one in batch):
-        return Exchanged(_all_enqueued(batch, plain), plain.watched and len(plain.run_ids) > 0)
-    rows: list[SentRow] = (
-        (yield statements.send(events, dispatches)) if plain is None else plain.rows()
-    )
+    told = yield from _send(events, dispatches, statements)
+    if isinstance(told, SentPlainRow) and len(told.run_ids) == sum(
+        len(one.dispatches) for one in batch
+    ):
+        return Exchanged(_all_enqueued(batch, told), told.watched and len(told.run_ids) > 0)
+    rows = told.rows() if isinstance(told, SentPlainRow) else told
     moved = _moved(rows, dispatches)
     if moved:
         yield statements.point_idempotency(moved)
@@ -128,14 +136,22 @@ def _told_again(
     return Sent(one.event.id, tuple(told))
 
 
-def _send_plain(
+def _send(
     events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements
-) -> Calls[SentPlainRow | None]:
-    """Send events whose runs have no keys. None: there are keys, or steps that wait for events."""
-    if any(map(has_key, dispatches)):
-        return None
-    (plain,) = yield statements.send_plain(events, dispatches)
-    return None if plain.awaited else plain
+) -> Calls[SentPlainRow | list[SentRow]]:
+    """Send events by the smallest statement that does; by `send` where a step waits for one."""
+    for takes, smaller in (
+        (is_plain, statements.send_plain),
+        (is_idempotent, statements.send_idempotent),
+        (is_debounced, statements.send_debounced),
+    ):
+        if all(map(takes, dispatches)):
+            (told,) = yield smaller(events, dispatches)
+            if told.awaited:
+                break
+            return told if isinstance(told, SentPlainRow) else told.rows()
+    rows: list[SentRow] = yield statements.send(events, dispatches)
+    return rows
 
 
 def _all_enqueued(batch: Iterable[Prepared], plain: SentPlainRow) -> list[Sent]:

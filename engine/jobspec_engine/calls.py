@@ -72,23 +72,23 @@ def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:
 
 
 def _as_sent(call: Call[Any]) -> tuple[bytes, list[object]]:
-    query, names = _numbered(call.query)
+    query, names = numbered(call.query)
     return query, [call.params[name] for name in names]
 
 
 @cache
-def _numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
+def numbered(query: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return a query with its parameters numbered, as Postgres takes it, and their names.
 
     psycopg would do so each time with a query as long as some of ours.
     """
     numbers: dict[bytes, int] = {}
-    numbered = re.sub(
+    rewritten = re.sub(
         rb"%\((\w+)\)s",
         lambda found: b"$%d" % numbers.setdefault(found[1], len(numbers) + 1),
         query,
     )
-    return numbered.replace(b"%%", b"%"), tuple(name.decode() for name in numbers)
+    return rewritten.replace(b"%%", b"%"), tuple(name.decode() for name in numbers)
 
 
 def drive(connection: Connection[Any], calls: Calls[Result]) -> Result:

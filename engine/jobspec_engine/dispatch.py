@@ -125,9 +125,21 @@ def readable(key: str) -> str:
     return key.replace("\0", "\N{SYMBOL FOR NULL}")
 
 
-def has_key(row: Dispatch) -> bool:
-    """Tell whether more than its event decides what becomes of a run, or when it is due."""
-    return row[_FIRST_KEY:] != _NO_KEY
+def is_plain(row: Dispatch) -> bool:
+    """Tell whether its event alone decides what becomes of a run, which is due at once."""
+    return row[_FIRST_KEY:] == _NO_KEY
+
+
+def is_idempotent(row: Dispatch) -> bool:
+    """Tell whether nothing but its event and perhaps an idempotency key decides it."""
+    return row.debounce_digest is None and row.wait is None and row.key_error is None
+
+
+def is_debounced(row: Dispatch) -> bool:
+    """Tell whether nothing but its event and a debounce key decides it."""
+    return (
+        row.debounce_digest is not None and row.idempotency_digest is None and row.key_error is None
+    )
 
 
 def columns(rows: Iterable[tuple[object, ...]], width: int) -> list[list[object]]:

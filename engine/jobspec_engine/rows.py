@@ -45,6 +45,38 @@ class SentPlainRow(NamedTuple):
         ]
 
 
+class SentKeyedRow(NamedTuple):
+    """What became of dispatches with keys of one kind, those at `positions`.
+
+    Each has the run that stands for it, which is the allotted one or one that was there before.
+    Nothing was written where a step `awaited` one of the events.
+    """
+
+    awaited: bool
+    watched: bool
+    joined: Any
+    positions: list[int]
+    run_ids: list[int]
+    allotted_run_ids: list[int]
+    runs_at: list[datetime]
+
+    def rows(self) -> list[SentRow]:
+        """Return a row for each dispatch of an event that is new."""
+        return [
+            SentRow(
+                position,
+                "enqueued" if run_id == allotted_run_id else self.joined,
+                run_id,
+                allotted_run_id,
+                run_at,
+                self.watched,
+            )
+            for position, run_id, allotted_run_id, run_at in zip(
+                self.positions, self.run_ids, self.allotted_run_ids, self.runs_at, strict=True
+            )
+        ]
+
+
 class KnownRow(NamedTuple):
     """What became of an event that was sent before, for one job."""
 

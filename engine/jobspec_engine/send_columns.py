@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from jobspec_engine.arrays import BigIntegers, Booleans, Digests, Integers, Intervals, Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
 Column = Callable[[Iterable[Any]], Sequence[object]]
 
-# The parameters of send.sql that hold the columns of Encoded, in its order.
+# The parameters that hold the columns of Encoded, in its order.
 EVENT_COLUMNS: dict[str, Column] = {
     "event_ids": Texts,
     "event_names": Texts,
@@ -21,16 +21,11 @@ EVENT_COLUMNS: dict[str, Column] = {
     "event_traces": Texts,
 }
 
-# The parameters of send_plain.sql that hold the first columns of Dispatch, in its order.
-PLAIN_COLUMNS: dict[str, Column] = {
+# The parameters that hold the columns of Dispatch, in its order.
+DISPATCH_COLUMNS: dict[str, Column] = {
     "dispatch_event_ids": Texts,
     "job_ids": Texts,
     "max_attempts": Integers,
-}
-
-# The parameters of send.sql that hold all of them.
-DISPATCH_COLUMNS: dict[str, Column] = {
-    **PLAIN_COLUMNS,
     "idempotency_digests": Digests,
     "idempotency_keys": Texts,
     "debounce_digests": Digests,
@@ -44,8 +39,12 @@ DISPATCH_COLUMNS: dict[str, Column] = {
 
 
 def turned(
-    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]]
+    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]], names: Container[str]
 ) -> dict[str, Sequence[object]]:
-    """Turn rows into the parameters that hold their columns."""
+    """Turn rows into those of the parameters that hold their columns that have these names."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
-    return {name: kind(column) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+    return {
+        name: kind(column)
+        for (name, kind), column in zip(kinds.items(), columns, strict=True)
+        if name in names
+    }

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from jobspec_engine.arguments import possible_runs, require_text
 from jobspec_engine.arrays import BigIntegers, Texts, Uuids
-from jobspec_engine.calls import Call, Row, first
+from jobspec_engine.calls import Call, Row, first, numbered
 from jobspec_engine.dispatch import columns
 from jobspec_engine.rows import (
     AddedRow,
@@ -26,12 +26,13 @@ from jobspec_engine.rows import (
     Reclaimed,
     Renewed,
     RunRow,
+    SentKeyedRow,
     SentPlainRow,
     SentRow,
     Suspension,
     WholeRun,
 )
-from jobspec_engine.send_columns import DISPATCH_COLUMNS, EVENT_COLUMNS, PLAIN_COLUMNS, turned
+from jobspec_engine.send_columns import DISPATCH_COLUMNS, EVENT_COLUMNS, turned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -70,25 +71,43 @@ class Statements:
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
-        call = self._call(
-            "send",
-            SentRow._make,
-            run_id_sequence=self._run_id_sequence,
-            **turned(EVENT_COLUMNS, events),
-            **turned(DISPATCH_COLUMNS, dispatches),
-        )
-        return replace(call, prepare=False) if len(dispatches) > _MANY else call
+        return _planned_for(dispatches, self._sending("send", SentRow._make, events, dispatches))
 
     def send_plain(
         self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
     ) -> Call[SentPlainRow]:
         """Keep events and enqueue their runs, which have no keys: one row."""
+        return self._sending("send_plain", SentPlainRow._make, events, dispatches)
+
+    def send_idempotent(
+        self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
+    ) -> Call[SentKeyedRow]:
+        """Keep events and enqueue their runs, which have idempotency keys or none: one row."""
+        call = self._sending("send_idempotent", SentKeyedRow._make, events, dispatches)
+        return _planned_for(dispatches, call)
+
+    def send_debounced(
+        self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
+    ) -> Call[SentKeyedRow]:
+        """Keep events and enqueue their runs, which have debounce keys and no others: one row."""
+        call = self._sending("send_debounced", SentKeyedRow._make, events, dispatches)
+        return _planned_for(dispatches, call)
+
+    def _sending(
+        self,
+        name: str,
+        row: Callable[[Sequence[Any]], Row],
+        events: Sequence[Encoded],
+        dispatches: Sequence[Dispatch],
+    ) -> Call[Row]:
+        """Send by the statement of this name, which takes some columns of dispatches."""
+        _, names = numbered(self._queries[name])
         return self._call(
-            "send_plain",
-            SentPlainRow._make,
+            name,
+            row,
             run_id_sequence=self._run_id_sequence,
-            **turned(EVENT_COLUMNS, events),
-            **turned(PLAIN_COLUMNS, [row[: len(PLAIN_COLUMNS)] for row in dispatches]),
+            **turned(EVENT_COLUMNS, events, names),
+            **turned(DISPATCH_COLUMNS, dispatches, names),
         )
 
     def known_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
@@ -243,3 +262,7 @@ _FAIL_PARAMETERS = (
     "retries_at",
     "finishes",
 )
+
+
+def _planned_for(dispatches: Sequence[Dispatch], call: Call[Row]) -> Call[Row]:
+    return replace(call, prepare=False) if len(dispatches) > _MANY else call

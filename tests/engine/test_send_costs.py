@@ -7,13 +7,19 @@ import threading
 
 import pytest
 
-from enginekit import PATIENCE, count, jobs
+from enginekit import PATIENCE, SQL, count, jobs
 from jobspec_engine import AsyncClient, Client, Event
+from jobspec_engine.batch import exchange, prepare
 
 COMPILED = jobs(
     plain={"event": "plain"},
     once={"event": "once", "idempotency": "event.data.key"},
     later={"event": "later", "debounce": {"key": "event.data.key", "period": "1m"}},
+    both={
+        "event": "both",
+        "idempotency": "event.data.key",
+        "debounce": {"key": "event.data.key", "period": "1m"},
+    },
 )
 NAMES = ("plain", "once", "later")
 
@@ -78,6 +84,35 @@ async def test_sends_at_the_same_time_are_one_way_there_and_back(dsn, trips, nam
         await client.send(name, {"key": 1})
         assert trips.taken() == 1
     assert count(connection, "job_event") == 51
+
+
+@pytest.mark.parametrize(
+    ("names", "statement"),
+    [
+        (["plain"], "send_plain"),
+        (["once"], "send_idempotent"),
+        (["plain", "once"], "send_idempotent"),
+        (["later"], "send_debounced"),
+        (["plain", "later"], "send"),
+        (["once", "later"], "send"),
+        (["both"], "send"),
+    ],
+)
+def test_sends_are_by_the_smallest_statement_that_does(names, statement):
+    batch = [prepare(Event(name, {"key": 1}), COMPILED) for name in names]
+    call = next(exchange(batch, SQL))
+    assert call.query == SQL._queries[statement]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_that_sends_alone_has_its_statement_planned_five_times_and_no_more(dsn, name):
+    """Then Postgres keeps a plan, unless it takes it for dearer than to plan anew each time."""
+    with Client(COMPILED, dsn, max_connections=1) as client:
+        for n in range(30):
+            client.send(name, {"key": n})
+        with client._pool.using() as own:
+            plans = own.execute("select custom_plans from pg_prepared_statements").fetchall()
+    assert plans == [(5,)]
 
 
 def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, trips):

@@ -59,7 +59,7 @@ def once(how_many):
     """Half of the keys are new."""
     given = events(how_many)
     keys = [str(n + OTHERS - how_many // 2) for n in range(how_many)]
-    return SQL.send(
+    return SQL.send_idempotent(
         given,
         [
             Dispatch(one.id, "job", 5, digest(key), key)
@@ -72,11 +72,26 @@ def debounced(how_many):
     """Half of them join a run."""
     given = events(how_many)
     keys = [str(1 + 3 * (n // 2) if n % 2 else -n) for n in range(how_many)]
-    return SQL.send(
+    return SQL.send_debounced(
         given,
         [
             Dispatch(one.id, "job", 5, debounce_digest=digest(key), debounce_key=key, wait=MINUTE)
             for one, key in zip(given, keys, strict=True)
+        ],
+    )
+
+
+def both(how_many):
+    """Each is debounced under a key that another event used before, or has an idempotency key."""
+    given = events(how_many)
+    keys = [str(1 + 3 * n) for n in range(how_many)]
+    return SQL.send(
+        given,
+        [
+            Dispatch(one.id, "job", 5, digest(key), key)
+            if n % 2
+            else Dispatch(one.id, "job", 5, None, None, digest(key), key, wait=MINUTE)
+            for n, (one, key) in enumerate(zip(given, keys, strict=True))
         ],
     )
 
@@ -88,7 +103,7 @@ def compared_in_vain(node):
 
 
 @pytest.mark.parametrize("how_many", [1, 100])
-@pytest.mark.parametrize("send", [plain, once, debounced])
+@pytest.mark.parametrize("send", [plain, once, debounced, both])
 @pytest.mark.parametrize("made", [plan, kept_plan], ids=["for its rows", "once for all"])
 def test_a_send_reads_the_rows_that_it_writes(full, send, how_many, made):
     assert looked_at(made(full, send(how_many))) < FEW + OF_A_ROW * how_many

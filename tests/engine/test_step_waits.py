@@ -226,6 +226,19 @@ def test_an_event_and_the_end_of_its_wait_settle_it_once(dsn, clock, connection)
     assert '"n":1' in kept.memo.result.replace(" ", "")
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"idempotency": "event.data.key"}, {"debounce": {"period": "1m"}}]
+)
+def test_an_event_settles_a_wait_whatever_keys_its_own_run_has(dsn, clock, connection, options):
+    begun_wait(dsn, connection)
+    starts = jobs(starts={"event": "stopped", **options})
+    with Client(starts, dsn) as client:
+        (told,) = client.send("stopped", {"key": 1}).jobs
+    assert told.outcome == "enqueued"
+    assert [run.job_id for run in runs(connection)] == ["job", "starts"]
+    assert connection.execute("select state from jobspec.job_step").fetchall() == [("done",)]
+
+
 def test_an_event_that_was_sent_before_settles_nothing(dsn, clock, connection):
     send_id = "once"
     with Client(job(), dsn) as client:

@@ -138,6 +138,17 @@ def send_plain(_, how_many):
     return SQL.send_plain(new, [Dispatch(event.id, "job 0", 5) for event in new])
 
 
+def send_idempotent(_, how_many):
+    new = events(how_many)
+    return SQL.send_idempotent(new, [keyed(event) for event in new])
+
+
+def send_debounced(_, how_many):
+    new = events(how_many)
+    key = {"debounce_digest": b"k" * 32, "debounce_key": "k", "wait": timedelta(minutes=1)}
+    return SQL.send_debounced(new, [Dispatch(event.id, "job 0", 5, **key) for event in new])
+
+
 def claims(_, how_many, job_ids=BUSY):
     return SQL.claim(job_ids, how_many, LEASE, uuid4(), "test")
 
@@ -168,6 +179,8 @@ STATEMENTS = {
     "cancel": cancels,
     "send": send,
     "send_plain": send_plain,
+    "send_idempotent": send_idempotent,
+    "send_debounced": send_debounced,
     "known_events": lambda _, n: SQL.known_events([f"{k:09}" for k in range(1, n + 1)]),
     "runs_with_key": finds_by_key,
     "replayable": lambda _, n: SQL.replayable(range(1, n + 1)),

@@ -302,6 +302,14 @@ def test_a_batch_decides_idempotency_before_debounce(both, connection):
     assert (k.events, other.events) == (2, 1)
 
 
+def test_a_duplicate_of_what_coalesced_in_its_batch_is_told_the_run_that_was_made(both):
+    first, *_ = both.send_many(
+        [Event("event", {"once": once, "key": "k"}, id) for once, id in ("a1", "b2", "b3")]
+    )
+    again = send_once(both, "b", id="3")
+    assert (again.outcome, again.run_id) == ("duplicate", first.jobs[0].run_id)
+
+
 def test_a_dead_letter_names_its_own_run_beside_a_burst_with_its_key(dsn, connection):
     options = BY_KEY | {"idempotency": "event.data.a + event.data.b"}
     events = [

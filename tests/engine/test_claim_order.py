@@ -9,7 +9,7 @@ from itertools import count, takewhile
 import psycopg
 import pytest
 
-from enginekit import claim
+from enginekit import claim, job, runs, send
 
 RUNS = 300
 
@@ -88,3 +88,13 @@ def test_a_claim_goes_on_behind_what_others_hold(connection, dsn):
             got = [run.run_id for run in claim(other, "job0", "job1", limit=50)]
     assert len(got) == 50
     assert not set(got) & set(first)
+
+
+def test_a_run_that_is_due_later_is_left_beside_one_that_is_due_now(dsn, clock, connection):
+    send(dsn, job(), {}, {})
+    now, later = runs(connection)
+    connection.execute(
+        "update jobspec.job_queue set run_at = run_at + interval '1 microsecond' where id = %s",
+        [later.id],
+    )
+    assert [run.run_id for run in claim(connection)] == [now.id]

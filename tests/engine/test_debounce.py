@@ -304,7 +304,7 @@ def test_a_batch_decides_idempotency_before_debounce(both, connection):
 
 def test_a_duplicate_of_what_coalesced_in_its_batch_is_told_the_run_that_was_made(both):
     first, *_ = both.send_many(
-        [Event("event", {"once": once, "key": "k"}, id) for once, id in ("a1", "b2", "b3")]
+        [Event("event", {"once": once, "key": "k"}, name) for once, name in ("a1", "b2", "b3")]
     )
     again = send_once(both, "b", id="3")
     assert (again.outcome, again.run_id) == ("duplicate", first.jobs[0].run_id)

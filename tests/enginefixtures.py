@@ -11,6 +11,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from jobspec_engine import batch
 from jobspec_engine.testing.plugin import (
     jobspec_clock,
     jobspec_databases,
@@ -25,6 +26,7 @@ __all__ = [
     "connection",
     "databases",
     "dsn",
+    "each_send",
     "empty_dsn",
     "jobspec_clock",
     "jobspec_databases",
@@ -66,6 +68,14 @@ def dsn(jobspec_dsn):
 def clock(jobspec_clock):
     """The time of every session of this test's database, which stands still until it is moved."""
     return jobspec_clock
+
+
+@pytest.fixture(params=["smallest", "general"])
+def each_send(request, monkeypatch):
+    """Send by the smallest statement that does, and by the one that does for any run, alike."""
+    if request.param == "general":
+        for smaller in ("is_plain", "is_idempotent", "is_debounced"):
+            monkeypatch.setattr(batch, smaller, lambda _: False)
 
 
 @pytest.fixture

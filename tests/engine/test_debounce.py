@@ -14,6 +14,8 @@ from jobspec_engine import Client, Event
 from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Failure, Suspension
 
+pytestmark = pytest.mark.usefixtures("each_send")
+
 
 @pytest.fixture
 def client(dsn, clock):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from databases import together
 from enginekit import (
     EMAIL,
+    SQL,
     blocked,
+    claim,
     count,
     dead_letters,
     job,
@@ -22,6 +25,10 @@ from enginekit import (
     used_keys,
 )
 from jobspec_engine import Client, Event
+from jobspec_engine.calls import fetch
+from jobspec_engine.rows import Completion, Failure, Suspension
+
+pytestmark = pytest.mark.usefixtures("each_send")
 
 ROUNDS = 200
 SENDERS = 16
@@ -135,6 +142,32 @@ def test_a_key_is_free_again_when_its_window_has_ended_and_not_before(dsn, clock
     assert (within.outcome, within.run_id) == ("duplicate", first.run_id)
     assert second.outcome == "enqueued"
     assert used_keys(connection) == {"k": (second.run_id, 1)}
+
+
+ENDS = {
+    "completed": lambda run, token: SQL.complete([Completion(run.run_id, token, "1")]),
+    "failed": lambda run, token: SQL.fail(
+        [Failure(run.run_id, token, None, "attempts-used", "no", "{}")]
+    ),
+    "retried": lambda run, token: SQL.fail(
+        [Failure(run.run_id, token, timedelta(0), "attempts-used", "no", "{}")]
+    ),
+    "given back": lambda run, token: SQL.release([Suspension(run.run_id, token)]),
+}
+
+
+@pytest.mark.parametrize("window", ["while-active", "forever"])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_key_is_free_at_the_end_of_its_run_if_it_counts_for_so_long(dsn, connection, window, end):
+    token = uuid4()
+    with Client(job(idempotency={"key": "event.data.key", "window": window}), dsn) as client:
+        client.send("event", {"key": "k"})
+        (run,) = claim(connection, token=token)
+        assert told(client.send("event", {"key": "k"})).outcome == "duplicate"
+        assert fetch(connection, ENDS[end](run, token))
+        outcome = told(client.send("event", {"key": "k"})).outcome
+    is_free = window == "while-active" and end in {"completed", "failed"}
+    assert outcome == ("enqueued" if is_free else "duplicate")
 
 
 def test_every_event_that_came_with_a_key_is_counted(once, connection):

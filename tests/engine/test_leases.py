@@ -108,6 +108,40 @@ def test_a_run_whose_lease_ran_out_is_ready_again_with_its_attempt_unused(dsn, c
     assert again.attempt == 1
 
 
+@pytest.mark.parametrize(("entered", "at"), [(True, 7), (False, 0)])
+def test_a_run_that_is_given_back_keeps_its_place_only_if_it_was_not_entered(
+    dsn, clock, connection, entered, at
+):
+    send(dsn, job())
+    (run,) = claim(connection, token=(token := uuid4()))
+    clock.advance(7)
+    assert fetch(connection, SQL.release([Suspension(run.run_id, token, entered=entered)]))
+    assert run_of(connection).run_at == clock.START + timedelta(seconds=at)
+
+
+@pytest.mark.parametrize(("finish", "until"), [(None, 3600), (600, 600), (7200, 3600)])
+def test_a_wait_is_cut_where_the_run_will_have_lasted_for_its_time(
+    dsn, clock, connection, finish, until
+):
+    send(dsn, job())
+    (run,) = claim(connection, token=(token := uuid4()))
+    finish = finish and timedelta(seconds=finish)
+    wait = Suspension(run.run_id, token, clock.START + timedelta(hours=1), finish)
+    assert fetch(connection, SQL.release([wait]))
+    assert run_of(connection).run_at == clock.START + timedelta(seconds=until)
+
+
+def test_a_signal_is_heard_by_the_pass_in_which_it_came_and_by_none_after(dsn, clock, connection):
+    send(dsn, job())
+    for signalled, at in ((True, clock.START), (False, clock.START + timedelta(hours=1))):
+        (run,) = claim(connection, token=(token := uuid4()))
+        if signalled:
+            connection.execute("update jobspec.job_queue set signalled = true")
+        wait = Suspension(run.run_id, token, clock.START + timedelta(hours=1))
+        assert fetch(connection, SQL.release([wait]))
+        assert run_of(connection).run_at == at
+
+
 @pytest.mark.parametrize("write", [complete, fail, heartbeat, release])
 def test_whoever_lost_a_lease_can_write_nothing(dsn, clock, connection, write):
     send(dsn, job())

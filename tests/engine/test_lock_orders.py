@@ -100,6 +100,7 @@ def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, 
     assert all(run.signalled for run in runs(connection)[:4])
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["upwards", "downwards"])
 @pytest.mark.parametrize(
     "end",
     [
@@ -111,20 +112,50 @@ def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, 
     ],
     ids=["complete", "fail", "release"],
 )
-def test_the_runs_of_a_batch_are_locked_by_id_wherever_they_lie(dsn, connection, end):
+def test_the_runs_of_a_batch_are_locked_by_id_wherever_they_lie(dsn, connection, end, order):
     """A small table is read page by page, and the first run lies last."""
     token = uuid4()
     with Client(job(), dsn) as client:
         for n in range(3):
             client.send("event", {"n": n})
-    one, two, three = [run.run_id for run in claim(connection, token=token)]
+    one, two, three = given = [run.run_id for run in claim(connection, token=token)]
     for moved in (two, one):
         connection.execute("update jobspec.job_queue set passes = 7 where id = %s", [moved])
     told = meeting(
         dsn,
         connection,
         f"select from jobspec.job_queue where id = {two} for update",
-        lambda: execute(dsn, end([(run, token) for run in (one, two, three)])),
+        lambda: execute(dsn, end([(given[place], token) for place in order])),
+        lambda: execute(dsn, SQL.cancel([one, three])),
+    )
+    assert_no_error(told)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda held: SQL.complete(Completion(*one, "1") for one in held),
+        lambda held: SQL.fail(Failure(*one, None, "attempts-used", "x", '"x"') for one in held),
+    ],
+    ids=["complete", "fail"],
+)
+def test_the_runs_that_wait_for_a_batch_are_locked_by_id_wherever_they_lie(dsn, connection, end):
+    token = uuid4()
+    with Client(job(), dsn) as client:
+        for n in range(6):
+            client.send("event", {"n": n})
+    one, two, three, *children = [run.run_id for run in claim(connection, token=token)]
+    for child, parent in zip(children, (one, two, three), strict=True):
+        connection.execute(
+            "update jobspec.job_queue set parent_run_id = %s where id = %s", [parent, child]
+        )
+    for moved in (two, one):
+        connection.execute("update jobspec.job_queue set passes = 7 where id = %s", [moved])
+    told = meeting(
+        dsn,
+        connection,
+        f"select from jobspec.job_queue where id = {two} for update",
+        lambda: execute(dsn, end([(child, token) for child in children])),
         lambda: execute(dsn, SQL.cancel([one, three])),
     )
     assert_no_error(told)

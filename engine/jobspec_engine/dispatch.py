@@ -46,7 +46,7 @@ def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Di
     Raises `EventError` where a key's value is not JSON, and where a key's field is missing or null
     though the job says `on_missing: reject`.
     """
-    scope = {"name": event.name, "data": data}
+    scope = {"data": data}
     if job.on_missing == "reject":
         _require_fields(job, scope)
     row = Dispatch(event.id, job.id, job.retries + 1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import timedelta
 from itertools import count, takewhile
 
 import psycopg
 import pytest
 
-from enginekit import claim, job, runs, send
+from enginekit import SQL, claim, job, jobs, runs, send
+from jobspec_engine.calls import fetch
 
 RUNS = 300
 
@@ -98,3 +100,19 @@ def test_a_run_that_is_due_later_is_left_beside_one_that_is_due_now(dsn, clock, 
         [later.id],
     )
     assert [run.run_id for run in claim(connection)] == [now.id]
+
+
+def test_the_next_run_is_the_soonest_of_any_priority_whose_job_is_not_paused(
+    dsn, clock, connection
+):
+    compiled = jobs(job={}, paused={"event": "other"})
+    send(dsn, compiled, {}, {}, {})
+    send(dsn, compiled, event="other")
+    connection.execute("insert into jobspec.job_pause values ('paused', jobspec.now())")
+    for number, (priority, seconds) in enumerate([(1, 30), (2, 20), (3, 40)], start=1):
+        connection.execute(
+            "update jobspec.job_queue set priority = %s, run_at = run_at + %s where id = %s",
+            [priority, timedelta(seconds=seconds), number],
+        )
+    assert fetch(connection, SQL.next_due(["job", "paused"])) == [20]
+    assert fetch(connection, SQL.next_due(["paused"])) == [None]

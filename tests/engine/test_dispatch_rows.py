@@ -8,7 +8,15 @@ from hashlib import sha256
 import pytest
 
 from enginekit import job
-from jobspec_engine.dispatch import Dispatch, columns, dispatch, note_of
+from jobspec_engine.dispatch import (
+    Dispatch,
+    columns,
+    dispatch,
+    is_debounced,
+    is_idempotent,
+    is_plain,
+    note_of,
+)
 from jobspec_engine.events import Event, encode_event
 
 HOUR = timedelta(hours=1)
@@ -94,11 +102,41 @@ def test_a_key_that_is_an_error_is_told_with_its_option_and_the_first_counts(onc
         ({"a": True, "b": True}, None),
         ({}, "no idempotency key: event.data.a, event.data.b is missing"),
         ({"a": False}, "no idempotency key: event.data.b is missing"),
+        ({"b": 0, "a": None}, None),
     ],
 )
 def test_an_event_without_a_key_is_noted_with_what_it_lacks(data, note):
     (compiled,) = job(idempotency="event.data.a + event.data.b").values()
     assert note_of(row_of(data, idempotency="event.data.a + event.data.b"), data, compiled) == note
+
+
+def test_a_key_that_is_false_is_noted_as_it_is():
+    (compiled,) = job(idempotency="event.data.a").values()
+    row = row_of({"a": False}, idempotency="event.data.a")
+    assert note_of(row, {"a": False}, compiled) == "no idempotency key: `event.data.a` is false"
+
+
+ONCE = {"idempotency": "event.data.a + event.data.b"}
+BURST = {"debounce": {"period": HOUR, "key": "event.data.a + event.data.c"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "kinds"),
+    [
+        ({}, {}, [True, True, False]),
+        (ONCE, {"a": "x"}, [False, True, False]),
+        (ONCE, {}, [True, True, False]),
+        (ONCE, {"a": True, "b": True}, [False, False, False]),
+        (BURST, {"a": "x"}, [False, False, True]),
+        (BURST, {"a": True, "c": True}, [False, False, False]),
+        ({**ONCE, **BURST}, {"a": "x"}, [False, False, False]),
+        ({**ONCE, **BURST}, {}, [False, False, True]),
+        ({**ONCE, **BURST}, {"a": True, "b": True}, [False, False, False]),
+    ],
+)
+def test_a_row_goes_by_the_smallest_statement_that_knows_all_of_it(options, data, kinds):
+    row = row_of(data, **options)
+    assert [is_plain(row), is_idempotent(row), is_debounced(row)] == kinds
 
 
 def test_rows_are_turned_into_columns_even_where_there_are_none():

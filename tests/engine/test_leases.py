@@ -28,6 +28,7 @@ from jobspec_engine import Client
 from jobspec_engine.calls import fetch
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.rows import Completion, Failure, Held, Renewed, Suspension
+from jobspec_engine.step_statements import MemoWrite, StepStatements
 
 LEASE = timedelta(seconds=30)
 SHORT = timedelta(milliseconds=500)
@@ -106,6 +107,30 @@ def test_a_run_whose_lease_ran_out_is_ready_again_with_its_attempt_unused(dsn, c
     assert run.first_claimed_at == clock.START
     (again,) = claim(connection)
     assert again.attempt == 1
+
+
+@pytest.mark.parametrize(("max_refunds", "attempt", "passes"), [(5, 0, 1), (0, 1, 0)])
+def test_passes_are_counted_anew_where_a_reclaim_uses_up_the_attempt(
+    dsn, clock, connection, max_refunds, attempt, passes
+):
+    send(dsn, job())
+    claim(connection)
+    clock.advance(2 * LEASE)
+    assert reclaim(connection, max_refunds) == ["pending"]
+    assert (run_of(connection).attempt, run_of(connection).passes) == (attempt, passes)
+
+
+def test_what_a_worker_remembers_under_a_lease_that_it_lost_and_took_again_is_not_kept(
+    dsn, connection
+):
+    send(dsn, job())
+    (run,) = claim(connection, token=(token := uuid4()))
+    writes = [
+        MemoWrite(run.run_id, one, "", name, 1, 1, "run", "done", result="1")
+        for one, name in ((uuid4(), "stale"), (token, "fresh"))
+    ]
+    kept = fetch(connection, StepStatements().remember(writes))
+    assert [row.memo.key.name for row in kept] == ["fresh"]
 
 
 @pytest.mark.parametrize(("entered", "at"), [(True, 7), (False, 0)])

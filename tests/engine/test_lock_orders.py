@@ -15,6 +15,9 @@ from enginekit import SQL, blocked, claim, job, jobs, runs, until
 from jobspec_engine import Cancelled, Client
 from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Completion, Failure, Suspension
+from jobspec_engine.step_statements import MemoWrite, StepStatements
+
+STEPS = StepStatements()
 
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
 
@@ -109,8 +112,11 @@ def test_runs_that_end_together_lock_those_that_wait_for_them_in_one_order(dsn, 
             Failure(*one, timedelta(0), "attempts-used", "x", '"x"') for one in held
         ),
         lambda held: SQL.release(Suspension(*one) for one in held),
+        lambda held: STEPS.remember(
+            MemoWrite(*one, "", "step", 1, 1, "run", "done", result="1") for one in held
+        ),
     ],
-    ids=["complete", "fail", "release"],
+    ids=["complete", "fail", "release", "remember"],
 )
 def test_the_runs_of_a_batch_are_locked_by_id_wherever_they_lie(dsn, connection, end, order):
     """A small table is read page by page, and the first run lies last."""

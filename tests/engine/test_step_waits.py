@@ -161,6 +161,24 @@ def suspend(connection, held, clock):
     return fetch(connection, STEPS.release([Suspension(*held, clock.now() + HOUR)]))
 
 
+def test_an_event_that_comes_when_a_wait_was_over_is_left_to_the_next_wait(dsn, clock, connection):
+    held = begun_wait(dsn, connection)
+    clock.advance(2 * HOUR)
+    done = MemoWrite.of(held, WAIT, "done")._replace(event_name="stopped")
+    (kept,) = fetch(connection, STEPS.remember([done]))
+    assert kept.memo.answers_from == clock.START + HOUR
+
+
+@pytest.mark.parametrize(("begun", "since"), [(-HOUR, -HOUR), (HOUR, 0 * HOUR), (None, 0 * HOUR)])
+def test_a_step_is_answered_by_what_comes_since_it_was_begun(dsn, clock, connection, begun, since):
+    send(dsn, job(), ("event", {}))
+    (run,) = claim(connection, token=(token := uuid4()))
+    write = MemoWrite(run.run_id, token, "", "ask", 1, 1, "run", "done", result="1")
+    write = write._replace(begun_at=None if begun is None else clock.START + begun)
+    (kept,) = fetch(connection, STEPS.remember([write]))
+    assert kept.memo.answers_from == clock.START + since
+
+
 def test_an_event_between_the_begin_of_a_wait_and_its_suspension_is_not_lost(
     dsn, clock, connection
 ):

@@ -28,8 +28,17 @@ from jobspec_engine.testing.databases import throw_away_server
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "mutation"
-COPIED = ("jobspec", "engine/jobspec_engine", "grammars/jobspec_grammars", "tests", "examples")
+COPIED = (
+    "jobspec",
+    "engine/jobspec_engine",
+    "grammars/jobspec_grammars",
+    "tests",
+    "examples",
+    "docs",
+)
 GOAL = 0.9
+
+FAILED = 1  # how pytest ends where a test failed
 
 # How pytest ends where no test failed, or none was there, and what mutmut says of the latter.
 NOT_FOUND = {0, 5, 33}
@@ -41,7 +50,7 @@ PYPROJECT = """\
 [tool.mutmut]
 source_paths = ["{package}"]
 only_mutate = {changed}
-also_copy = ["tests", "examples", "jobspec", "jobspec_engine", "jobspec_grammars"]
+also_copy = ["tests", "examples", "docs", "jobspec", "jobspec_engine", "jobspec_grammars"]
 pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "no:xdist"]
 pytest_add_cli_args_test_selection = {tests}
 track_dependencies = false
@@ -79,9 +88,7 @@ PARTS = {
         "jobspec_engine",
         ("jobspec_engine/dispatch.py",),
         (
-            "tests/engine/test_dispatch.py",
-            "tests/engine/test_debounce.py",
-            "tests/engine/test_idempotency.py",
+            "tests/engine/test_dispatch_rows.py",
             "tests/engine/test_rejection.py",
         ),
     ),
@@ -184,6 +191,8 @@ def change_file(tree, file, each, environment):
         code = ended(tree, each["tests"], environment)
     finally:
         path.write_text(before, "utf-8")
+    if code not in {FAILED, *NOT_FOUND}:
+        raise SystemExit(f"pytest ended with {code} at {file}: {each['why']}")
     sys.stdout.write(f"{code} {file}: {each['why']}\n")
     sys.stdout.flush()
     return code
@@ -203,7 +212,7 @@ def ended(tree, tests, environment):
             timeout=600 * len(files),
         ).returncode
     except subprocess.TimeoutExpired:
-        return 1
+        return FAILED
 
 
 def lay_out(tree):

@@ -43,6 +43,7 @@ def test_parentheses_are_told_of_and_read_into(text, expected):
     [
         (".5 + 'x'", [("JS118", ".")]),
         ("'x' + .event.data.a", [("JS118", ".")]),
+        ("'x' + 'y' + .event.data.a", [("JS118", ".")]),
         (".event.in", [("JS118", "."), ("JS109", "in")]),
         ("event.data.a + .", [("JS122", ".")]),
         (". + + 'x'", [("JS122", "."), ("JS106", "+")]),

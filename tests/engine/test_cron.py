@@ -319,6 +319,19 @@ def test_ticks_of_a_paused_job_count_as_missed(dsn, clock, connection, missed, e
     assert ticks(connection) == [start + one for one in expected]
 
 
+def test_a_job_that_is_paused_when_its_ticks_are_due_to_be_sent_has_none(dsn, clock, connection):
+    """The pause came between the look at the schedules and the taking of them."""
+    compiled = scheduled()
+    deployed(connection, clock, compiled)
+    clock.advance(HOUR)
+    crons = Crons(compiled, STATEMENTS)
+    keys = drive(connection, crons.watch())
+    with Client(compiled, dsn) as client:
+        client.pause("job")
+    with connection.transaction():
+        assert drive(connection, crons.tick(keys)) == 0
+
+
 async def test_a_run_that_is_running_when_its_job_is_paused_goes_on(dsn, connection):
     entered, told = asyncio.Event(), asyncio.Event()
 

@@ -167,6 +167,29 @@ def test_the_runs_that_wait_for_a_batch_are_locked_by_id_wherever_they_lie(dsn, 
     assert_no_error(told)
 
 
+def test_what_a_run_that_drifted_waits_for_is_waited_for_by_its_replay(dsn, connection):
+    token = uuid4()
+    with Client(job(), dsn) as client:
+        for n in range(2):
+            client.send("event", {"n": n})
+        parent, child = [run.run_id for run in claim(connection, token=token)]
+        connection.execute(
+            "update jobspec.job_queue set parent_run_id = %s where id = %s", [parent, child]
+        )
+        connection.execute(
+            "insert into jobspec.job_step (run_id, task, name, number, position, kind, state,"
+            " child_run_id, recorded_at)"
+            " values (%s, '', 'child', 1, 1, 'invoke', 'waiting', %s, now())",
+            [parent, child],
+        )
+        fetch(connection, SQL.fail([Failure(parent, token, None, "step-drift", "x", '"x"')]))
+        replay = client.replay(parent)
+        fetch(connection, SQL.complete([Completion(child, token, "1")]))
+    assert replay.outcome == "enqueued"
+    again = runs(connection)[-1]
+    assert (again.id, again.signalled) == (replay.replayed_as, True)
+
+
 def test_a_replay_that_hands_on_what_its_run_waits_for_and_the_end_of_that_do_not_deadlock(
     dsn, connection
 ):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 import jobspec
-from enginekit import count, job, jobs, runs
+from enginekit import SQL, claim, count, job, jobs, runs
 from jobspec_engine import AsyncClient, Client, Event, Worker
+from jobspec_engine.calls import fetch
 from jobspec_engine.errors import UnsupportedOptionError
+from jobspec_engine.rows import Failure
 
 THE_TWO_JOBS = """
 jobs:
@@ -150,3 +153,18 @@ async def test_a_cancelled_async_send_leaves_the_others_be(dsn, connection):
         results = await asyncio.gather(*sends, return_exceptions=True)
     assert [isinstance(one, asyncio.CancelledError) for one in results].count(True) == 1
     assert {run.event_id for run in runs(connection)} >= {f"e{n}" for n in range(10) if n != 4}
+
+
+def test_what_became_of_an_event_is_kept_job_by_job_as_it_was_told(dsn, connection):
+    compiled = jobs(plain={}, burst={"debounce": {"period": "1m"}})
+    with Client(compiled, dsn) as client:
+        sent = client.send_many([Event("event", {}, name) for name in "ab"])
+    told = {(one.event_id, job.job_id): job for one in sent for job in one.jobs}
+    (run, *_) = claim(connection, "plain", token=(token := uuid4()))
+    failure = Failure(run.run_id, token, None, "attempts-used", "no", "{}")
+    assert fetch(connection, SQL.fail([failure]))
+    known = {(row.event_id, row.job_id): row for row in fetch(connection, SQL.known_events("ab"))}
+    assert known.keys() == told.keys()
+    for key, row in known.items():
+        assert (row.outcome, row.run_id) == (told[key].outcome, told[key].run_id)
+        assert row.run_at is not None

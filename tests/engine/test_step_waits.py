@@ -179,6 +179,23 @@ def test_a_step_is_answered_by_what_comes_since_it_was_begun(dsn, clock, connect
     assert kept.memo.answers_from == clock.START + since
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda held: STEPS.look_back(held, WAIT.key, None, []),
+        lambda held: STEPS.reopen(held, WAIT.key),
+        lambda held: STEPS.invoke(
+            held, StepCall(StepKey("", "other", 1), "invoke", 2), Child("job", "e", "{}", 1)
+        ),
+    ],
+    ids=["look back", "reopen", "invoke"],
+)
+def test_whoever_lost_a_lease_changes_no_step(dsn, clock, connection, write):
+    held = begun_wait(dsn, connection)
+    assert fetch(connection, write(held._replace(lease_token=uuid4()))) == []
+    assert len(runs(connection)) == 1
+
+
 def test_an_event_between_the_begin_of_a_wait_and_its_suspension_is_not_lost(
     dsn, clock, connection
 ):

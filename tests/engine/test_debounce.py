@@ -145,6 +145,12 @@ def test_a_batch_stands_by_its_latest_event(client, connection):
     assert {one.jobs[0].run_id for one in sent} == {run.id}
 
 
+def test_runs_of_a_batch_have_their_ids_in_the_order_of_its_events(client, connection):
+    names = list("cabed")
+    client.send_many([Event("event", {"key": name}, name) for name in names])
+    assert [run.event_id for run in runs(connection)] == names
+
+
 def test_a_batch_of_older_events_does_not_replace_but_counts(client, connection):
     send(client, id="new", ts=9_000)
     client.send_many([Event("event", {"key": "k"}, ts=ts) for ts in (1, 2)])

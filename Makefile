@@ -43,7 +43,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The engine against the least SQL that could do the same, on this machine: two minutes.
+# The engine against the least SQL that could do the same, on this machine: a minute.
 bench: $(READY)
 	$(BIN)/python tests/bench/bench_engine.py
 

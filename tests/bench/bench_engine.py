@@ -119,7 +119,7 @@ OF_FILLED = (WORKLOADS[1], WORKLOADS[3], WORKLOADS[4], WORKLOADS[6])
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--rounds", type=int, default=9)
     arguments.add_argument(
         "--filled", action="store_true", help="compare full tables with empty ones"
     )

@@ -7,6 +7,7 @@ their own, so that a parameter says what it holds, also where all of it is null.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -74,9 +75,9 @@ class _ColumnDumper(Dumper):
         header = _HEADER(1, has_null, self.element_oid, len(obj), 1)
         return header + (_with_nulls(obj, self.values) if has_null else self.values(obj))
 
+    @abstractmethod
     def values(self, column: Sequence[Any]) -> bytes:
         """Return values, none of them null, each with its length before it."""
-        raise NotImplementedError
 
 
 class _TextsDumper(_ColumnDumper):

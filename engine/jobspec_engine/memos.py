@@ -109,7 +109,7 @@ class Memos:
     def require_all_taken(self) -> None:
         """Raise `StepDrift` if this pass, which is over, left out a step that was recorded."""
         if self._left:
-            first = min(self._left, key=lambda key: self._kept[key].position)
+            first = min(self._left, key=lambda key: (self._kept[key].position, key))
             raise StepDrift(str(first), "and the handler has now ended without it")
 
 

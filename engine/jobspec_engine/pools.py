@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from psycopg import AsyncConnection, Connection, Error
 from psycopg.errors import (
@@ -122,6 +122,28 @@ def migrated(schema: str) -> Generator[None]:
         ) from error
 
 
+class _Settings(TypedDict):
+    """What both kinds of pool are made with."""
+
+    min_size: int
+    max_size: int
+    kwargs: dict[str, Any]
+    timeout: float
+    reconnect_timeout: float
+    open: bool
+
+
+def _settings(dsn: str, size: int, seconds: float) -> _Settings:
+    return {
+        "min_size": 1,
+        "max_size": size,
+        "kwargs": connection_settings(dsn, "jobspec client"),
+        "timeout": seconds,
+        "reconnect_timeout": seconds,  # pauses between tries double, and would for minutes
+        "open": False,
+    }
+
+
 class Pool:
     """The connections of a `Client`."""
 
@@ -130,14 +152,9 @@ class Pool:
         self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
             dsn,
-            min_size=1,
-            max_size=size,
-            kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure,
             check=require_line,
-            timeout=self._seconds,
-            reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
-            open=False,
+            **_settings(dsn, size, self._seconds),
         )
         self._last_error = LastError(self._pool)
 
@@ -223,14 +240,9 @@ class AsyncPool:
         self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
             dsn,
-            min_size=1,
-            max_size=size,
-            kwargs=connection_settings(dsn, "jobspec client"),
             configure=_configure_async,
             check=require_line_async,
-            timeout=self._seconds,
-            reconnect_timeout=self._seconds,  # pauses between tries double, and would for minutes
-            open=False,
+            **_settings(dsn, size, self._seconds),
         )
         self._last_error = LastError(self._pool)
 

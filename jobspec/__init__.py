@@ -13,6 +13,7 @@ from jobspec.diagnostics import CompileError, Diagnostic
 from jobspec.jobs import CompiledJob, CompiledJobs, CronTrigger, EventTrigger, Timeouts
 from jobspec.keys import EventError, Key, KeyTemplate, KeyTemplateError
 from jobspec.registry import Registry
+from jobspec.settings import project_paths
 from jobspec.targets import TargetError
 from jobspec.targets.unsupported import require_supported
 
@@ -33,5 +34,6 @@ __all__ = [
     "Timeouts",
     "check",
     "compile",
+    "project_paths",
     "require_supported",
 ]

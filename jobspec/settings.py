@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from jobspec.diagnostics import RULES, Diagnostic
+from jobspec.diagnostics import RULES, CompileError, Diagnostic
 from jobspec.ignores import can_be_ignored
 from jobspec.load import is_there
 from jobspec.source import Source, Span
@@ -94,6 +94,18 @@ def find_settings(start: Path | None = None) -> FoundSettings:
             continue
         return _read(text, parent) if TABLE in text else FoundSettings()
     return FoundSettings()
+
+
+def project_paths() -> tuple[str, ...]:
+    """Return the specs that a project names by `paths`, in `[tool.jobspec]` of its pyproject.toml.
+
+    That is the nearest one, from the working directory upwards; without `paths` there are none.
+    Raises `CompileError` where the settings are wrong and so may have named some.
+    """
+    found = find_settings()
+    if found.findings and not found.settings.paths:
+        raise CompileError(found.findings)
+    return found.settings.paths
 
 
 def _read(text: str, folder: Path) -> FoundSettings:

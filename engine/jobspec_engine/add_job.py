@@ -23,7 +23,7 @@ EVENT_NAME = "jobspec/job.added"
 
 JobKeyMode = Literal["replace", "debounce", "preserve_run_at", "unsafe_dedupe"]
 
-_MODES: tuple[JobKeyMode, ...] = ("replace", "debounce", "preserve_run_at", "unsafe_dedupe")
+MODES: tuple[JobKeyMode, ...] = ("replace", "debounce", "preserve_run_at", "unsafe_dedupe")
 _PRIORITIES = range(-(1 << 15), 1 << 15)
 _MOST_ATTEMPTS = 1000
 
@@ -131,8 +131,8 @@ def _check_length(name: str, length: object) -> None:
 
 def _checked_mode(options: AddJobOptions) -> JobKeyMode:
     mode = options.get("job_key_mode", "replace")
-    if mode not in _MODES:
-        raise AddJobError(f"job_key_mode must be one of {', '.join(_MODES)}")
+    if mode not in MODES:
+        raise AddJobError(f"job_key_mode must be one of {', '.join(MODES)}")
     if "job_key_mode" in options and options.get("job_key") is None:
         raise AddJobError(f"job_key_mode {mode} needs a job_key")
     bound = options.get("max_debounce")

@@ -167,7 +167,8 @@ def clocks(
 
 def _leases(expired: int) -> Finding:
     if expired:
-        what = f"{expired} leases ran out more than a minute ago and nobody reclaimed their runs"
+        leases = "1 lease" if expired == 1 else f"{expired} leases"
+        what = f"{leases} ran out more than a minute ago, and nobody reclaimed that"
         return Finding("leases", what, "start a worker: any one reclaims them")
     return Finding("leases", "none is stuck")
 
@@ -175,7 +176,8 @@ def _leases(expired: int) -> Finding:
 def _due(due: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     for one in due:
         age = timedelta(seconds=one["seconds"])
-        what = f"{one['runs']} runs of job {one['job_id']} are due, the oldest for {_told(age)}"
+        runs = "1 run is" if one["runs"] == 1 else f"{one['runs']} runs are"
+        what = f"{runs} due of job {one['job_id']}, the oldest for {_told(age)}"
         if one["paused"]:
             yield Finding("runs", f"{what}: the job is paused")
         elif not one["worked"] and age > UNCLAIMED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from jobspec import CompileError, check, compile
+from jobspec import CompileError, check, compile, project_paths
 from jobspec.cli import main
 from jobspec.settings import find_settings
 
@@ -91,6 +91,18 @@ def test_what_makes_a_spec_unreadable_is_always_shown(project):
 def test_a_check_of_nothing_named_takes_the_paths_of_the_settings(project):
     project('paths = ["jobs"]')
     assert codes() == ["JS430", "JS407"]
+
+
+def test_programs_ask_for_the_paths_of_the_project(project):
+    assert project_paths() == ()
+    project('paths = ["jobs", "myapp.jobs"]')
+    assert project_paths() == ("../jobs", "myapp.jobs")
+
+
+def test_paths_that_can_not_be_read_are_not_taken_for_none(project):
+    project('paths = "jobs"')
+    with pytest.raises(CompileError, match="`paths` must be a list of texts"):
+        project_paths()
 
 
 def test_a_check_of_nothing_named_and_nothing_set_is_misuse(project):

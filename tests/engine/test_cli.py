@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -77,6 +78,23 @@ def test_a_duplicate_names_the_run_of_the_first(run, connection):
     assert row.split() == ["email.send", "duplicate", str(sent.id)]
 
 
+def test_commands_take_the_specs_that_the_project_names(run, folder, connection):
+    (folder / "pyproject.toml").write_text('[tool.jobspec]\npaths = ["jobs.yaml"]\n')
+    assert run("send", "email.send", EMAIL).exit_code == 0
+    assert run("add", "email.send", EMAIL).exit_code == 0
+    assert run("worker", "--until-idle").exit_code == 0
+    assert [one.state for one in all_runs(connection)] == ["completed", "completed"]
+    assert run("replay", "--job", "email.send").stdout == "no dead letters to replay\n"
+
+
+@pytest.mark.parametrize(
+    "command", [["send", "email.send"], ["add", "email.send"], ["worker"], ["replay", "1"]]
+)
+def test_commands_that_find_no_specs_say_where_to_name_them(run, command):
+    result = run(*command)
+    assert (result.exit_code, "set `paths` under [tool.jobspec]" in result.stderr) == (2, True)
+
+
 def test_what_became_of_an_event_is_told_as_json(run, connection):
     sent = json.loads(send_email("--json", "--id", "evt-1", "--ts", "5").stdout)
     (enqueued,) = all_runs(connection)
@@ -140,6 +158,56 @@ def test_sending_without_specs_is_misuse_that_names_the_option(folder):
     result = jobspec("send", "email.send", EMAIL)
     assert result.exit_code == 2
     assert "--jobs" in result.stderr
+
+
+# --- add
+
+JOBS_OPTION = ("--jobs", "jobs.yaml")
+
+
+def test_a_run_is_added_as_the_options_say(run, connection):
+    options = ("--delay", "5m", "--priority", "-10", "--max-attempts", "2")
+    result = run("add", "email.send", EMAIL, *JOBS_OPTION, *options)
+    (added,) = all_runs(connection)
+    assert result.stdout.splitlines()[-1].split()[:3] == ["email.send", "enqueued", str(added.id)]
+    assert (added.run_at - added.enqueued_at, added.priority, added.max_attempts) == (
+        timedelta(minutes=5),
+        -10,
+        2,
+    )
+
+
+def test_a_run_is_added_for_a_time(run, connection):
+    run("add", "email.send", EMAIL, *JOBS_OPTION, "--at", "2050-01-31T12:00:00+02:00")
+    assert all_runs(connection)[0].run_at == datetime(2050, 1, 31, 10, tzinfo=UTC)
+
+
+def test_a_run_joins_the_one_that_waits_with_its_key(run, connection):
+    keyed = ("--job-key", "a", "--job-key-mode", "debounce", "--max-debounce", "10m", "--json")
+    told = [
+        json.loads(run("add", "email.send", EMAIL, *JOBS_OPTION, "--delay", "1m", *keyed).stdout)
+        for _ in range(2)
+    ]
+    (joined,) = all_runs(connection)
+    assert [one["outcome"] for one in told] == ["enqueued", "coalesced"]
+    assert {one["run_id"] for one in told} == {joined.id}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["no.such", "{}"], "there is no job `no.such`"),
+        (["email.send", "[]"], "DATA must be a JSON object"),
+        (["email.send", "--at", "soon"], "write a time such as"),
+        (["email.send", "--at", "0001-01-01T00:00"], "write a time such as"),
+        (["email.send", "--at", "2050-01-01", "--delay", "5m"], "run_at or delay, not both"),
+        (["email.send", "--job-key-mode", "debounce"], "needs a job_key"),
+    ],
+)
+def test_a_run_that_can_not_be_added_is_refused(run, connection, options, problem):
+    result = run("add", *options, *JOBS_OPTION)
+    assert (result.exit_code != 0, problem in result.stderr) == (True, True), result.output
+    assert all_runs(connection) == []
 
 
 # --- runs

@@ -126,7 +126,7 @@ def test_leases_that_nobody_reclaims_are_a_finding(dsn, clock, connection):
     assert "leases" not in wrong(dsn)
     clock.advance(2)
     what, advice = wrong(dsn)["leases"]
-    assert what.startswith("1 leases ran out")
+    assert what.startswith("1 lease ran out")
     assert advice.startswith("start a worker")
 
 
@@ -135,7 +135,7 @@ def test_due_runs_that_no_worker_claims_are_a_finding(dsn, clock):
     assert "runs" not in wrong(dsn)
     clock.advance(61)
     what, advice = wrong(dsn)["runs"]
-    assert what == ("2 runs of job job are due, the oldest for 0:01:01, and no worker claims them")
+    assert what == ("2 runs are due of job job, the oldest for 0:01:01, and no worker claims them")
     assert advice.startswith("start a worker")
 
 
@@ -151,7 +151,7 @@ async def test_due_runs_that_a_worker_does_not_come_to_are_a_finding(dsn, clock,
     assert "runs" not in wrong(dsn)
     clock.advance(1)
     what, advice = wrong(dsn)["runs"]
-    assert what == "1 runs of job job are due, the oldest for 0:05:01"
+    assert what == "1 run is due of job job, the oldest for 0:05:01"
     assert advice == "add workers, or raise --concurrency"
 
 

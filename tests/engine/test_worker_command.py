@@ -109,6 +109,23 @@ def test_a_worker_logs_json_where_that_is_asked_for(run, dsn):
         assert (line["level"], line["message"].endswith("is at work")) == ("info", True)
 
 
+def test_a_worker_logs_from_the_level_on_that_is_asked_for(run, dsn):
+    with at_work(run, dsn, "--log-level", "debug") as process:
+        process.tell("go on")
+        said(process, "completed")
+    with at_work(run, dsn, "--log-level", "warning") as process:
+        process.process.send_signal(signal.SIGTERM)
+        process.process.send_signal(signal.SIGTERM)
+        assert process.process.wait(MEETING_TIMEOUT) == 0
+        assert process.process.stderr.read() == ""
+
+
+def test_a_worker_goes_by_the_name_it_is_given(run, connection):
+    send_email()
+    assert run("worker", "jobs.yaml", "--until-idle", "--name", "blue").exit_code == 0
+    assert all_runs(connection)[0].claimed_by == "blue"
+
+
 @pytest.mark.parametrize("limit", ["email.send", "=3", "email.send=many", "no.such.job=3"])
 def test_a_limit_that_can_not_be_meant_is_refused(run, limit):
     result = run("worker", "jobs.yaml", "--until-idle", "--limit", limit)

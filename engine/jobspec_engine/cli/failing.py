@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import psycopg
 
-import jobspec
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cancel import cancel, cancel_by_key
-from jobspec_engine.cli.options import as_json, database, database_options, limit_option
+from jobspec_engine.cli.options import (
+    as_json,
+    compiled,
+    database,
+    database_options,
+    jobs_option,
+    limit_option,
+)
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.payload import is_object
@@ -169,10 +175,7 @@ def cancel_command(
 
 @click.command("replay")
 @_run_ids
-@click.option(
-    "--jobs", "paths", multiple=True, required=True, metavar="PATH",
-    help="The specs of the jobs, whose keys are resolved anew; repeatable.",
-)  # fmt: skip
+@jobs_option("The specs of the jobs, whose keys are resolved anew")
 @_job
 @_reason
 @_since
@@ -202,7 +205,7 @@ def replay_command(
     if bool(run_ids) == (which != DeadLetters()):
         raise click.UsageError("name runs, or say which by --job, --reason or --since")
     edit = None if options["data"] is None else replaced_by(_object(_text(options["data"])))
-    jobs = jobspec.compile(paths)
+    jobs = compiled(paths)
     with database(dsn, schema) as chosen, Client(jobs, chosen, schema=schema) as client:
         replayed = client.replay_many(
             run_ids or which, edit=edit, rate=options["rate"], dry_run=options["dry_run"]

@@ -12,6 +12,8 @@ from jobspec_engine.tables import plain
 # What log records of the engine carry beside their message.
 FIELDS = ("worker", "run_id", "job_id", "attempt")
 
+LEVELS = ("debug", "info", "warning", "error")
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a record, on one line."""
@@ -40,9 +42,14 @@ class TextFormatter(logging.Formatter):
         return plain(super().format(record))
 
 
-def log_to_stderr(form: Literal["text", "json"]) -> None:
-    """Have everything from INFO on logged."""
+def log_to_stderr(form: Literal["text", "json"], level: str) -> None:
+    """Have everything of the engine from a level on logged, and of libraries from INFO on."""
     handler = logging.StreamHandler()
     text = TextFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else text)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=max(logging.INFO, _number(level)), handlers=[handler])
+    logging.getLogger("jobspec_engine").setLevel(_number(level))
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]

@@ -76,6 +76,31 @@ _schema = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def jobs_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option of the specs that a command wants for something."""
+    return click.option(
+        "--jobs",
+        "paths",
+        multiple=True,
+        metavar="PATH",
+        help=f"{what}; repeatable. [default: those of [tool.jobspec] in pyproject.toml]",
+    )
+
+
+def compiled(paths: tuple[str, ...], named_by: str = "--jobs") -> jobspec.CompiledJobs:
+    """Compile the specs that a command was given, or else those that the project's settings name.
+
+    Raises `click.UsageError` where neither names any, `CompileError` for what can't be compiled.
+    """
+    specs = paths or jobspec.project_paths()
+    if not specs:
+        raise click.UsageError(
+            f"there are no jobs: name their specs by {named_by}, or set `paths` under"
+            " [tool.jobspec] in pyproject.toml"
+        )
+    return jobspec.compile(specs)
+
+
 def limit_option(default: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the option of how many rows a command lists."""
     return click.option(

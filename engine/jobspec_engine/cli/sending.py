@@ -1,23 +1,36 @@
-"""Send an event, and list the runs that there are."""
+"""Send an event, add a run, and list the runs that there are."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 import psycopg
 
 import jobspec
+from jobspec_engine.add_job import MODES
 from jobspec_engine.calls import fetch
-from jobspec_engine.cli.options import as_json, database, database_options, limit_option
+from jobspec_engine.cli.options import (
+    as_json,
+    compiled,
+    database,
+    database_options,
+    jobs_option,
+    limit_option,
+)
+from jobspec_engine.cli.times import At, Length
 from jobspec_engine.client import Client
 from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobspec_engine.add_job import AddJobOptions
     from jobspec_engine.events import Dispatched, Sent
     from jobspec_engine.rows import RunRow
 
@@ -27,14 +40,7 @@ STATES = ("pending", "running", "completed", "failed", "cancelled")
 @click.command("send")
 @click.argument("name")
 @click.argument("data", default="{}")
-@click.option(
-    "--jobs",
-    "paths",
-    multiple=True,
-    required=True,
-    metavar="PATH",
-    help="The specs whose jobs the event may start; repeatable.",
-)
+@jobs_option("The specs whose jobs the event may start")
 @click.option(
     "--id",
     "event_id",
@@ -59,7 +65,7 @@ def send_command(
     DATA is a JSON object, or - for standard input.
     """
     payload = _parse(data)
-    jobs = jobspec.compile(paths)
+    jobs = compiled(paths)
     with (
         database(dsn, schema, migrates=True) as chosen,
         Client(jobs, chosen, schema=schema) as client,
@@ -98,11 +104,73 @@ def _known_events(jobs: jobspec.CompiledJobs) -> str:
 def _show_sent(sent: Sent) -> None:
     say(f"event {sent.event_id}")
     if sent.jobs:
-        show(("job", "outcome", "run", "due", "why"), map(_sent_row, sent.jobs))
+        _show_dispatched(sent.jobs)
 
 
-def _sent_row(job: Dispatched) -> tuple[str, ...]:
+def _show_dispatched(dispatched: Iterable[Dispatched]) -> None:
+    show(("job", "outcome", "run", "due", "why"), map(_dispatched_row, dispatched))
+
+
+def _dispatched_row(job: Dispatched) -> tuple[str, ...]:
     return job.job_id, job.outcome, cell(job.run_id), cell(job.run_at), cell(job.reason)
+
+
+@click.command("add")
+@click.argument("job_id", metavar="JOB")
+@click.argument("data", default="{}")
+@jobs_option("The specs that have the job")
+@click.option("--at", "run_at", type=At(), help="When the run is due. [default: at once]")
+@click.option("--delay", type=Length(timedelta(0)), help="In which time it is due.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-(1 << 15), (1 << 15) - 1),
+    default=0,
+    show_default=True,
+    help="Of runs that are due the smallest is claimed first.",
+)
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(1, 1000),
+    help="How often it is attempted. [default: as the job says]",
+)
+@click.option("--job-key", metavar="KEY", help="Join the run with this key that waits.")
+@click.option(
+    "--job-key-mode",
+    type=click.Choice(MODES),
+    help="What becomes of the run that is joined. [default: replace]",
+)
+@click.option(
+    "--max-debounce",
+    type=Length(timedelta(0)),
+    help="For the mode debounce: how long it is put off at most.",
+)
+@database_options
+@as_json
+def add_command(
+    job_id: str,
+    data: str,
+    paths: tuple[str, ...],
+    dsn: str | None,
+    schema: str,
+    as_json: bool,  # noqa: FBT001  click's way
+    **options: Any,
+) -> None:
+    """Add a run of JOB with DATA, without an event.
+
+    DATA is a JSON object, or - for standard input.
+    """
+    payload = _parse(data)
+    jobs = compiled(paths)
+    given = {name: value for name, value in options.items() if value is not None}
+    with (
+        database(dsn, schema, migrates=True) as chosen,
+        Client(jobs, chosen, schema=schema) as client,
+    ):
+        added = client.add_job(job_id, payload, **cast("AddJobOptions", given))
+    if as_json:
+        click.echo(to_json(dataclasses.asdict(added)))
+    else:
+        _show_dispatched([added])
 
 
 @click.command("runs")
@@ -155,4 +223,4 @@ def _plain_run(row: RunRow) -> dict[str, Any]:
     return {**plain, "last_error": _last_error(row)}
 
 
-commands = (runs_command, send_command)
+commands = (add_command, runs_command, send_command)

@@ -24,6 +24,29 @@ def _age(text: str) -> timedelta | None:
         return None
 
 
+def _moment(text: str) -> datetime | None:
+    """Return a time, aware: one without a zone is of this host's. None for anything else."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+class At(click.ParamType[datetime]):
+    """A time."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Return the time, aware."""
+        moment = _moment(value)
+        if moment is None:
+            self.fail("write a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
+        return moment
+
+
 class Since(click.ParamType[datetime | timedelta]):
     """A time, or how long ago."""
 
@@ -33,12 +56,11 @@ class Since(click.ParamType[datetime | timedelta]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime | timedelta:
         """Return the time, aware, or how long ago it was."""
-        if (ago := _age(value)) is not None:
-            return ago
-        try:
-            return datetime.fromisoformat(value).astimezone()
-        except ValueError:
+        ago = _age(value)
+        since = _moment(value) if ago is None else ago
+        if since is None:
             self.fail("write `2h`, `7d` or a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
+        return since
 
 
 class Age(click.ParamType[timedelta | None]):

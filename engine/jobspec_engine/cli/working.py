@@ -12,9 +12,15 @@ from typing import Literal
 
 import click
 
-import jobspec
-from jobspec_engine.cli.logs import log_to_stderr
-from jobspec_engine.cli.options import Limit, database, database_options, server, server_option
+from jobspec_engine.cli.logs import LEVELS, log_to_stderr
+from jobspec_engine.cli.options import (
+    Limit,
+    compiled,
+    database,
+    database_options,
+    server,
+    server_option,
+)
 from jobspec_engine.cli.times import Length
 from jobspec_engine.retention import Retention
 from jobspec_engine.worker import Worker
@@ -37,7 +43,7 @@ def demo_command(dsn: str | None) -> None:
 
 
 @click.command("worker")
-@click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @database_options
 @click.option(
     "--concurrency",
@@ -75,6 +81,18 @@ def demo_command(dsn: str | None) -> None:
     help="Log lines for people, or one JSON object a line.",
 )
 @click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="The least that is logged; `debug` tells of each run that completed.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="What its runs and logs call this worker. [default: host and process]",
+)
+@click.option(
     "--retention", is_flag=True, help="Prune every ten minutes, as `jobspec prune` does by default."
 )
 @click.option("--until-idle", is_flag=True, help="Stop when nothing is due.")
@@ -87,17 +105,21 @@ def worker_command(
     limits: tuple[tuple[str, int], ...],
     grace: timedelta,
     log_format: Literal["text", "json"],
+    log_level: str,
+    name: str | None,
     retention: bool,  # noqa: FBT001  click's way
     until_idle: bool,  # noqa: FBT001  click's way
 ) -> None:
     """Run the jobs of PATHS until SIGTERM or Ctrl-C.
 
+    Without PATHS they are those that pyproject.toml names under [tool.jobspec].
+
     The first signal lets running runs end, and gives back those that have not after a while; a
     second one gives them back at once.
     """
-    log_to_stderr(log_format)
+    log_to_stderr(log_format, log_level)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  handlers are named as `python -m` finds them
-    jobs = jobspec.compile(paths)
+    jobs = compiled(paths, "PATHS")
     with database(dsn, schema, migrates=True) as chosen:
         worker = Worker(
             jobs,
@@ -107,6 +129,7 @@ def worker_command(
             limits=dict(limits),
             lease=lease,
             retention=Retention() if retention else None,
+            name=name,
         )
         asyncio.run(_work(worker, grace, until_idle=until_idle))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +20,8 @@ from jobspec_engine import Client, Event, Worker
 from jobspec_engine.calls import fetch
 from jobspec_engine.statements import Statements
 
-PATIENCE = 30  # seconds until a state that does not come is a failure
+# Seconds until a state that does not come is a failure.
+PATIENCE = float(os.environ.get("JOBSPEC_TEST_PATIENCE", "30"))
 PULSE = 0.005  # seconds between two looks
 SQL = Statements()
 

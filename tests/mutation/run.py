@@ -43,8 +43,12 @@ FAILED = 1  # how pytest ends where a test failed
 # How pytest ends where no test failed, or none was there, and what mutmut says of the latter.
 NOT_FOUND = {0, 5, 33}
 
-# A change may make a statement wait for what never comes.
-SETTINGS = {"HYPOTHESIS_PROFILE": "mutation", "PGOPTIONS": "-c lock_timeout=30s"}
+# A change may make a statement or a test wait for what never comes.
+SETTINGS = {
+    "HYPOTHESIS_PROFILE": "mutation",
+    "JOBSPEC_TEST_PATIENCE": "10",
+    "PGOPTIONS": "-c lock_timeout=30s",
+}
 
 PYPROJECT = """\
 [tool.mutmut]
@@ -100,6 +104,7 @@ PARTS = {
             "tests/engine/test_retries.py",
             "tests/engine/test_timeouts.py",
             "tests/engine/test_hostile_handlers.py",
+            "tests/engine/test_worker.py",
         ),
     ),
     "steps": Part(
@@ -163,7 +168,10 @@ def change_python(name, part, environment):
     subprocess.run(command, cwd=tree, env=environment, check=True)
     metas = sorted(tree.glob(f"mutants/{part.package}/**/*.meta"))
     results = [json.loads(meta.read_text("utf-8"))["exit_code_by_key"] for meta in metas]
-    return {change: code for result in results for change, code in result.items()}
+    codes = {change: code for result in results for change, code in result.items()}
+    if None in codes.values():
+        raise SystemExit(f"{name}: not every change was tried")
+    return codes
 
 
 def change_sql(environment):
@@ -171,6 +179,7 @@ def change_sql(environment):
     tree = lay_out(BUILD / "sql")
     environment = {**environment, "PYTHONPATH": str(tree)}
     listed = tomllib.loads((HERE / "sql.toml").read_text("utf-8"))["change"]
+    require_places(tree, listed)
     if ended(tree, sorted({test for each in listed for test in each["tests"]}), environment):
         raise SystemExit("the tests fail without any change")
     return {
@@ -180,12 +189,22 @@ def change_sql(environment):
     }
 
 
+def require_places(tree, listed):
+    """End with what no file has, or has more than once, of the texts to change."""
+    unclear = [
+        f"{file} has not one place for: {each['why']}"
+        for each in listed
+        for file in each["files"]
+        if (tree / "jobspec_engine" / file).read_text("utf-8").count(each["old"]) != 1
+    ]
+    if unclear:
+        raise SystemExit("\n".join(unclear))
+
+
 def change_file(tree, file, each, environment):
     """Change one file, run the tests that are to find it, and put the file back."""
     path = tree / "jobspec_engine" / file
     before = path.read_text("utf-8")
-    if before.count(each["old"]) != 1:
-        raise SystemExit(f"{file} has not one place {each['old']!r}")
     path.write_text(before.replace(each["old"], each["new"]), "utf-8")
     try:
         code = ended(tree, each["tests"], environment)

@@ -31,6 +31,13 @@ def run(folder, on_this_database):
     return jobspec
 
 
+VANDAL = """
+import psycopg
+
+def rename_queue(context):
+    with psycopg.connect({dsn!r}) as connection:
+        connection.execute("alter table jobspec.job_queue rename to gone")
+"""
 COMMANDS = [
     ["migrate"],
     ["drift"],
@@ -159,11 +166,22 @@ def test_a_broken_spec_is_shown_as_a_check_shows_it(folder, command):
     assert checked[0].startswith("error[JS301]: `retires` is not a field")
 
 
+def test_a_worker_whose_tables_go_away_ends_with_one_error(run, folder, dsn):
+    send_email()
+    (folder / "vandal.py").write_text(VANDAL.format(dsn=dsn), encoding="utf-8")
+    text = JOBS.replace("jobspec_engine.demo.handlers:send_email", "vandal:rename_queue")
+    (folder / "jobs.yaml").write_text(text, encoding="utf-8")
+    result = run("worker", "jobs.yaml", "--until-idle")
+    assert result.exit_code == 1
+    assert result.stderr.startswith('Error: relation "jobspec.job_queue" does not exist')
+
+
 @pytest.mark.parametrize(
     ("handler", "problem"),
     [
         ("nowhere.to:find", "which is not there: install it, or start the worker in the folder"),
         ("json:nothing", "`json` has no `nothing`"),
+        ("breaks:find", "importing `breaks` of handler `breaks:find` raised NameError"),
         ("json:__name__", "can't be called"),
         (None, "it has no handler; write `handler: module:function`"),
     ],
@@ -173,6 +191,7 @@ def test_a_worker_without_a_handler_claims_nothing(run, folder, connection, hand
     line = "    handler: jobspec_engine.demo.handlers:send_email\n"
     text = JOBS.replace(line, f"    handler: {handler}\n" if handler else "")
     (folder / "jobs.yaml").write_text(text, encoding="utf-8")
+    (folder / "breaks.py").write_text("undefined", encoding="utf-8")
     result = run("worker", "jobs.yaml", "--until-idle")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: job `email.send`: ")

@@ -18,7 +18,7 @@ import jobspec_engine.embedded as embedded_module
 from databases import PythonProcess, processes_together
 from embeddedkit import BIN_DIR, THROW_AWAY, ask, data_folder, embedded, run, server_pid
 from jobspec_engine.datadir import DataDir
-from jobspec_engine.embedded import EmbeddedPostgres
+from jobspec_engine.embedded import EmbeddedPostgres, running_dsn
 from jobspec_engine.errors import EmbeddedPostgresError
 
 USE_UNTIL_TOLD = """
@@ -322,6 +322,23 @@ def test_a_folder_without_a_server_is_refused(folder):
         embedded(folder, bin_dir=folder),
     ):
         pass
+
+
+def test_programs_that_do_not_start_are_named(folder):
+    (folder / "postgres").touch(0o755)
+    with (
+        pytest.raises(EmbeddedPostgresError, match="initdb did not start: "),
+        embedded(folder / "data", bin_dir=folder),
+    ):
+        pass
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_by_name(folder, monkeypatch):
+    monkeypatch.setenv("JOBSPEC_DATA_DIR", str(folder))
+    data_dir = DataDir(folder)
+    (data_dir.cluster / "postmaster.pid").mkdir(parents=True)
+    with pytest.raises(EmbeddedPostgresError, match=re.escape(str(data_dir.cluster))):
+        running_dsn()
 
 
 def test_a_file_in_the_place_of_the_data_directory_is_refused_by_name(folder):

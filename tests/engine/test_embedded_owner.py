@@ -14,6 +14,7 @@ import pytest
 
 import jobspec_engine.embedded as embedded_module
 from embeddedkit import THROW_AWAY, ask, data_folder, embedded, run, server_pid
+from jobspec_engine import datadir
 from jobspec_engine.datadir import DataDir
 from jobspec_engine.embedded import EmbeddedPostgres, default_data_dir
 from jobspec_engine.errors import EmbeddedPostgresError
@@ -41,6 +42,27 @@ def test_a_data_directory_that_roots_server_can_not_reach_is_refused_by_name(fol
     with pytest.raises(EmbeddedPostgresError) as raised, embedded(folder / "inside"):
         pass
     assert f"{folder} is closed" in str(raised.value)
+
+
+@as_root
+def test_root_on_a_machine_without_that_user_is_told_so(folder, monkeypatch):
+    monkeypatch.setattr(datadir, "SERVER_ACCOUNT", "no-such-user")
+    with (
+        pytest.raises(EmbeddedPostgresError, match="there is no user `no-such-user` to run it as"),
+        embedded(folder),
+    ):
+        pass
+
+
+@as_root
+def test_given_programs_that_roots_server_can_not_reach_are_refused(folder):
+    (folder / "closed").mkdir(mode=0o700)
+    (folder / "closed" / "postgres").touch()
+    with (
+        pytest.raises(EmbeddedPostgresError, match="closed is out of reach for the user"),
+        embedded(folder / "data", bin_dir=folder / "closed"),
+    ):
+        pass
 
 
 @as_root

@@ -300,3 +300,11 @@ async def test_a_database_that_can_not_be_written_for_now_is_waited_for(dsn, con
 def test_a_direct_connection_goes_through_no_pooler(connection):
     assert not suit_pooler(connection)
     assert connection.prepare_threshold == 5
+
+
+async def test_a_direct_connection_over_which_no_wake_up_comes_is_given_up(dsn):
+    async def knock():
+        """Somebody's knock that never arrives."""
+
+    with pytest.raises(psycopg.OperationalError, match="no wake-up came"):
+        await asyncio.wait_for(listen(dsn, "jobspec.wake", print, knock, patience=0.05), PATIENCE)

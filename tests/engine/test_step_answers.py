@@ -237,3 +237,26 @@ async def test_where_nobody_sends_a_wait_looks_back_once(dsn, clock, connection,
     send(dsn, compiled, ("event", {}))
     await run_until_idle(compiled, dsn)
     assert (len(looks), run_of(connection).run_at) == (1, clock.now() + HOUR)
+
+
+async def test_nor_does_it_in_a_later_pass_of_the_same_worker(dsn, clock, connection, looks):
+    async def handler(context):
+        waits = context.step.wait_for_event("answer", timeout=HOUR)
+        await asyncio.wait(
+            [
+                asyncio.create_task(waits),
+                asyncio.create_task(context.step.sleep("rest", 60 * SECOND)),
+            ],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        return await context.step.run("end", lambda: context.pass_number)
+
+    compiled = job(handler=handler)
+    send(dsn, compiled, ("event", {}))
+    async with working(compiled, dsn):
+        await until_async(
+            lambda: run_of(connection).passes and run_of(connection).state != "running"
+        )
+        clock.advance(60)
+        await until_async(lambda: run_of(connection).state == "completed")
+    assert (run_of(connection).result, len(looks)) == (2, 1)

@@ -158,6 +158,21 @@ async def test_a_name_that_can_not_be_kept_is_refused(dsn, connection, name, fau
     assert run_of(connection).state == "completed"
 
 
+async def test_a_task_too_deep_in_others_is_refused(dsn, connection):
+    async def nest(step, depth):
+        await step.run("n" * 255, print)
+        if depth:
+            await asyncio.create_task(nest(step, depth - 1))
+
+    async def handler(context):
+        await nest(context.step, 3)
+        with pytest.raises(StepError, match="tasks are nested too deeply at step `n"):
+            await nest(context.step, 4)
+
+    await run(dsn, handler)
+    assert run_of(connection).state == "completed"
+
+
 async def test_a_step_inside_a_step_is_refused(dsn, connection):
     async def handler(context):
         async def outer():

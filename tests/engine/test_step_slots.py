@@ -188,6 +188,17 @@ async def test_it_passes_a_task_group_too(dsn, clock, connection):
     assert run_of(connection).result == 2
 
 
+async def test_and_one_in_whose_body_the_step_is(dsn, clock, connection):
+    async def handler(context):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.Event().wait()).cancel()
+            await context.step.sleep("rest", LONG)
+        return context.pass_number
+
+    await run(dsn, handler, clock, passes=2)
+    assert run_of(connection).result == 2
+
+
 async def test_a_plain_await_beside_a_parked_step_ends_with_the_pass(dsn, clock, connection):
     left = []
 

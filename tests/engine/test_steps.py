@@ -5,18 +5,22 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_serializer
 
 from enginekit import (
     dead_letters,
     job,
     run_of,
     run_until_idle,
+    runs,
+    until_async,
+    working,
 )
 from jobspec import Backoff
-from jobspec_engine import NonRetriable, RetryAfter
+from jobspec_engine import NonRetriable, RetryAfter, journal
 from jobspec_engine.errors import StepError, StepFailed
 from jobspec_engine.step_results import MAX_RESULT_BYTES
 from stepkit import LONG, SHORT, Work, run, send
@@ -37,6 +41,29 @@ CONTAINER = Container(id="c1", booted_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 # What is kept
+
+
+@pytest.mark.parametrize("bound", ["_MAX_RUNS", "_MAX_SIZE"])
+async def test_a_worker_that_has_no_room_for_all_memos_reads_them_again(
+    dsn, clock, connection, monkeypatch, bound
+):
+    monkeypatch.setattr(journal, bound, 1)
+    work, parked = Work(), {("pending", 1)}
+
+    async def handler(context):
+        one = await context.step.run("one", work, context.run_id)
+        await context.step.sleep("rest", LONG)
+        return [one, await context.step.run("two", work, -context.run_id)]
+
+    compiled = job(handler=handler)
+    for _ in range(2):
+        send(dsn, compiled)
+    async with working(compiled, dsn):
+        await until_async(lambda: {(one.state, one.passes) for one in runs(connection)} == parked)
+        clock.advance(LONG)
+        await until_async(lambda: {one.state for one in runs(connection)} == {"completed"})
+    assert sorted(work.calls) == [-2, -1, 1, 2]
+    assert [one.result for one in runs(connection)] == [[1, -1], [2, -2]]
 
 
 async def test_a_finished_step_is_not_done_again_when_the_handler_is_entered_again(
@@ -90,7 +117,7 @@ async def test_a_sync_function_runs_in_a_thread_and_an_async_one_in_the_loop(dsn
 
     await run(dsn, handler)
     here = threading.current_thread()
-    assert threads["sync"] is not here
+    assert threads["sync"].name.startswith("jobspec handler")
     assert (threads["async"], threads["both"]) == (here, here)
 
 
@@ -108,6 +135,16 @@ async def test_a_result_comes_back_as_its_type_in_each_pass(dsn, clock):
 
     await run(dsn, handler, clock, passes=2)
     assert seen == 2 * [CONTAINER, Point(1, 2), [1, {"a": None}]]
+
+
+class Unreadable(BaseModel):
+    """What is told in words that it does not take itself."""
+
+    number: int
+
+    @field_serializer("number")
+    def in_words(self, _: int) -> str:
+        return "one"
 
 
 def unresolved() -> Nowhere:  # noqa: F821  it is the point
@@ -131,6 +168,13 @@ def unresolved() -> Nowhere:  # noqa: F821  it is the point
             StepFailed,
             "1,048,578 bytes as JSON, and 1,048,576",
         ),
+        (
+            lambda: Unreadable(number=1),
+            Unreadable,
+            StepFailed,
+            "does not come back from JSON as its type",
+        ),
+        (partial(unresolved), None, StepError, "annotation of step `x` can't be resolved"),
         (unresolved, None, StepError, "the return annotation of step `x` can't be resolved"),
         (print, threading.Lock, StepError, "the type of step `x` has no form in JSON"),
     ],

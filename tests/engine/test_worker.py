@@ -7,6 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from psycopg import AsyncConnection
 
 import jobspec
 from enginekit import (
@@ -23,7 +24,7 @@ from enginekit import (
     worker,
     working,
 )
-from jobspec_engine import Client, Engine, Event, Worker
+from jobspec_engine import AsyncClient, Client, Engine, Event, Worker
 from jobspec_engine.errors import HandlerError
 
 HOUR = timedelta(hours=1)
@@ -155,6 +156,19 @@ async def test_an_idle_worker_is_woken_by_the_commit_of_the_caller_s_transaction
         gate.open.set()
 
 
+async def test_an_idle_worker_is_woken_by_an_async_client_alike(dsn, connection):
+    gate = Gate()
+    compiled = job(handler=gate)
+    async with working(compiled, dsn, poll=HOUR), AsyncClient(compiled, dsn) as client:
+        await until_async(lambda: listening(connection), "the worker's listening")
+        await client.send_many([Event("event", {})])
+        await gate.next()
+        async with await AsyncConnection.connect(dsn) as own:
+            await client.send("event", {}, connection=own)
+        await gate.next()
+        gate.open.set()
+
+
 def listening(connection):
     query = "select true from pg_stat_activity where query like 'listen%%' and datname = %s"
     return connection.execute(query, [connection.info.dbname]).fetchone()
@@ -280,6 +294,20 @@ async def test_sync_handlers_run_in_threads_beside_each_other(dsn, connection):
     names = {run.result for run in runs(connection)}
     assert len(names) == 4
     assert threading.current_thread().name not in names
+
+
+@pytest.mark.parametrize("as_step", [False, True])
+async def test_what_is_sync_runs_in_threads_of_the_worker_s_own(dsn, connection, as_step):
+    def name_thread(*_):
+        return threading.current_thread().name
+
+    async def handler(context):
+        return await context.step.run("name", name_thread)
+
+    compiled = job(handler=handler if as_step else name_thread)
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    assert run_of(connection).result.startswith("jobspec handler")
 
 
 async def test_a_worker_survives_the_loss_of_each_of_its_connections(dsn, connection):

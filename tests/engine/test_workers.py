@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -16,9 +17,11 @@ from enginekit import (
     Gate,
     count,
     job,
+    jobs,
     run_of,
     run_until_idle,
     runs,
+    send,
     until_async,
     worker,
     working,
@@ -128,6 +131,50 @@ def test_a_log_record_is_one_line_with_its_error():
     line = json.loads(text)
     assert line["message"] == "two\nlines"
     assert "ValueError: invalid literal" in line["error"]
+
+
+async def test_an_event_that_a_step_sends_is_run_at_once(dsn, connection):
+    heard = asyncio.Event()
+
+    async def sends(context):
+        await context.step.send_event("done", {})
+        await asyncio.wait_for(heard.wait(), PATIENCE)
+
+    async def hears(context):
+        heard.set()
+
+    compiled = jobs(sends={"handler": sends}, hears={"event": "done", "handler": hears})
+    async with working(compiled, dsn, poll=timedelta(hours=1)):
+        await until_async(lambda: count(connection, "job_worker") == 1, "the worker")
+        send(dsn, compiled)
+        await until_async(lambda: {run.state for run in runs(connection)} == {"completed"})
+    assert [run.job_id for run in runs(connection)] == ["sends", "hears"]
+
+
+async def test_a_handler_that_ends_on_demand_is_left_to_clean_up(dsn, connection):
+    entered, cleaning, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    cleaned = []
+
+    async def handler(context):
+        try:
+            entered.set()
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await may_end.wait()
+            cleaned.append(context.run_id)
+
+    compiled = job(handler=handler)
+    send(dsn, compiled)
+    stopped = worker(compiled, dsn)
+    task = asyncio.create_task(stopped.run())
+    await asyncio.wait_for(entered.wait(), PATIENCE)
+    stopped.stop(now=True)
+    await asyncio.wait_for(cleaning.wait(), PATIENCE)
+    stopped.stop(now=True)  # a second one interrupts no cleaning up
+    may_end.set()
+    await asyncio.wait_for(task, PATIENCE)
+    assert cleaned == [run_of(connection).id]
 
 
 async def test_a_worker_that_is_cancelled_is_seen_no_more(dsn, connection):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 import psycopg
@@ -130,19 +130,12 @@ def _guarded(command: Callable[P, R]) -> Callable[P, R]:
         except (EngineError, jobspec.EventError, psycopg.Error) as error:
             _fail(error)
         except ExceptionGroup as group:  # a worker's tasks end together
-            cause = _first(group)
+            cause = group.exceptions[0]
             if not isinstance(cause, EngineError | psycopg.Error):
                 raise
             _fail(cause)
 
     return guarded
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = group.exceptions[0]
-    if isinstance(error, ExceptionGroup):
-        return _first(cast("ExceptionGroup[Exception]", error))
-    return error
 
 
 def _fail(error: BaseException) -> NoReturn:

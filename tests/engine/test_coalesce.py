@@ -1,0 +1,83 @@
+"""Small calls as large ones: what becomes of those who wait for one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobspec_engine.coalesce import Coalescer
+
+
+class Flush:
+    """Gives back what it is handed, once it is let through."""
+
+    def __init__(self):
+        self.entered = asyncio.Event()
+        self.open = asyncio.Event()
+        self.error = None
+        self.batches = []
+
+    async def __call__(self, items):
+        self.batches.append(list(items))
+        self.entered.set()
+        await self.open.wait()
+        if self.error is not None:
+            raise self.error
+        return items
+
+
+@pytest.fixture
+def flush():
+    return Flush()
+
+
+@pytest.fixture
+def coalescer(flush):
+    return Coalescer(flush)
+
+
+async def hand_in(coalescer, flush, *items):
+    """Hand items in, the first of which is on its way by itself when this returns."""
+    first = asyncio.create_task(coalescer(items[0]))
+    await flush.entered.wait()
+    return [first, *[asyncio.create_task(coalescer(item)) for item in items[1:]]]
+
+
+async def test_items_that_come_while_a_batch_is_on_its_way_are_the_next(coalescer, flush):
+    calls = await hand_in(coalescer, flush, 1, 2, 3)
+    flush.open.set()
+    assert await asyncio.gather(*calls) == [1, 2, 3]
+    assert flush.batches == [[1], [2, 3]]
+
+
+async def test_whoever_joins_waits_until_all_is_settled(coalescer, flush):
+    calls = await hand_in(coalescer, flush, 1, 2)
+    joined = asyncio.create_task(coalescer.join())
+    await asyncio.wait([joined], timeout=0)
+    assert not joined.done()
+    flush.open.set()
+    await joined
+    assert [call.result() for call in calls if call.done()] == [1, 2]
+
+
+async def test_a_flush_that_is_cancelled_leaves_nobody_waiting(coalescer, flush):
+    calls = await hand_in(coalescer, flush, 1, 2)
+    await asyncio.wait(calls, timeout=0)
+    coalescer._running.cancel()
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(one) for one in ended] == [asyncio.CancelledError] * 2
+    assert flush.batches == [[1]]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")])
+async def test_a_caller_who_gave_up_is_in_nobody_s_way(coalescer, flush, error):
+    gave_up, waits = await hand_in(coalescer, flush, 1, 2)
+    gave_up.cancel()
+    await asyncio.wait([gave_up, waits], timeout=0)
+    flush.error = error
+    flush.open.set()
+    (ended,) = await asyncio.gather(waits, return_exceptions=True)
+    assert ended == (error or 2)
+    assert gave_up.cancelled()
+    await coalescer.join()

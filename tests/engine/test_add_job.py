@@ -88,6 +88,11 @@ def test_a_replacement_takes_payload_time_priority_and_attempts(add, connection,
     assert run.events == 2
 
 
+def test_a_first_call_is_not_put_off_past_its_bound_either(add, connection, clock):
+    add(**DEBOUNCE | {"delay": 2 * BOUND})
+    assert run_of(connection).run_at == clock.now() + BOUND
+
+
 def test_a_replacement_ends_the_bound_of_a_debounce(add, connection, clock):
     add(**DEBOUNCE)
     add(job_key="k", delay=timedelta(hours=1))

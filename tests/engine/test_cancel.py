@@ -5,37 +5,30 @@ from __future__ import annotations
 import asyncio
 import threading
 from datetime import timedelta
-from functools import partial
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from databases import together
 from enginekit import (
     PATIENCE,
     SQL,
     Gate,
-    blocked,
     claim,
     dead_letters,
     job,
     run_of,
     run_until_idle,
     runs,
-    until,
     until_async,
     working,
 )
-from jobspec_engine import AsyncClient, Cancelled, Client, Event
+from jobspec_engine import AsyncClient, Cancelled, Client
 from jobspec_engine.calls import fetch
-from jobspec_engine.dispatch import digest
 from jobspec_engine.rows import Completion, Failure, Suspension
 
-ROUNDS = 100
 LEASE = timedelta(milliseconds=1500)
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
-BOTH = {**WHILE_ACTIVE, "debounce": {"period": "1m", "key": "event.data.burst"}}
 
 
 def send(client, **data):
@@ -211,9 +204,11 @@ def test_a_run_that_was_asked_to_end_is_cancelled_whatever_gives_it_back(
     assert active.cancel(sent.run_id).outcome == "requested"
     assert send(active, key="k").outcome == "duplicate"
     clock.advance(1)
+    assert active.cancel(sent.run_id).outcome == "requested"
     assert give_back(connection, run, token)
     ended = run_of(connection)
     assert (ended.state, ended.attempt, ended.finished_at) == ("cancelled", 1, clock.now())
+    assert ended.cancel_requested_at == clock.START
     assert not dead_letters(connection)
     assert send(active, key="k").outcome == "enqueued"
 
@@ -299,7 +294,7 @@ async def test_the_async_client_cancels_by_key_too(dsn, connection):
     assert told == [Cancelled(added.run_id, "cancelled")]
 
 
-# --- keys, transactions and races
+# --- keys and transactions
 
 
 def test_a_cancelled_run_frees_the_key_that_counts_while_it_is_active(active):
@@ -307,6 +302,13 @@ def test_a_cancelled_run_frees_the_key_that_counts_while_it_is_active(active):
     assert send(active, key="k").outcome == "duplicate"
     active.cancel(first.run_id)
     assert send(active, key="k").outcome == "enqueued"
+
+
+def test_a_cancelled_run_keeps_a_key_that_counts_for_good(dsn):
+    with Client(job(idempotency="event.data.key"), dsn) as client:
+        first = send(client, key="k")
+        client.cancel(first.run_id)
+        assert send(client, key="k").outcome == "duplicate"
 
 
 def test_a_cancellation_rolls_back_with_the_caller_s_transaction(client, dsn, connection):
@@ -321,80 +323,3 @@ def test_plain_sql_cancels_runs_too(client, connection):
     run_ids = [send(client).run_id for _ in range(2)]
     told = connection.execute("select * from jobspec.cancel(%s)", [[*run_ids, 404]]).fetchall()
     assert told == [(run_id, "cancelled") for run_id in run_ids]
-
-
-def test_a_key_that_joins_a_run_while_it_is_being_cancelled_is_freed_too(dsn, connection):
-    """The cancellation waits for the send, and must then see what that did."""
-    with Client(job(**BOTH), dsn) as client:
-        first = send(client, key="k1", burst="b")
-        with psycopg.connect(dsn) as sending:
-            joined = client.send("event", {"key": "k2", "burst": "b"}, connection=sending).jobs[0]
-            assert (joined.outcome, joined.run_id) == ("coalesced", first.run_id)
-
-            def commit():
-                until(lambda: blocked(connection), "the cancellation's wait")
-                sending.commit()
-
-            cancelled, committed = together(partial(client.cancel, first.run_id), commit)
-        assert committed is None
-        assert cancelled.outcome == "cancelled"
-        for key in ("k1", "k2"):
-            assert send(client, key=key, burst=key).outcome == "enqueued"
-
-
-def test_a_cancellation_and_a_send_that_holds_the_key_and_wants_the_run_do_not_deadlock(
-    dsn, connection
-):
-    """Stopped between the two by a lock on another run, which it takes before this one."""
-    before, after = sorted(("a", "b"), key=digest)
-    with Client(job(**BOTH), dsn) as client, psycopg.connect(dsn) as stopping:
-        other = send(client, key="other", burst=before).run_id
-        run = send(client, key="k", burst=after).run_id
-        stopping.execute("select from jobspec.job_queue where id = %s for update", [other])
-        batch = [("k", after), ("k2", before), ("k3", after)]
-        events = [Event("event", {"key": key, "burst": burst}) for key, burst in batch]
-
-        def cancel():
-            until(lambda: blocked(connection, 1), "the wait of the send")
-            return client.cancel(run)
-
-        def go_on():
-            until(lambda: blocked(connection, 2), "the wait of the cancellation")
-            stopping.commit()
-
-        sent, cancelled, gone_on = together(partial(client.send_many, events), cancel, go_on)
-    assert gone_on is None
-    assert cancelled == Cancelled(run, "cancelled")
-    assert [one.jobs[0].outcome for one in sent] == ["duplicate", "coalesced", "coalesced"]
-
-
-def test_sends_and_cancellations_of_the_same_keys_and_runs_do_not_deadlock(dsn, connection):
-    with Client(job(**BOTH), dsn, max_connections=16) as client:
-        for n in range(ROUNDS):
-            run = send(client, key=f"{n}", burst=f"{n}").run_id
-            sends = [partial(send, client, key=key, burst=f"{n}") for key in (f"{n}", f"{n}/2") * 3]
-            cancels = [partial(client.cancel, run)] * 4
-            for told in together(*sends, *cancels):
-                assert not isinstance(told, Exception), told
-
-
-def test_the_end_of_runs_and_a_send_of_their_keys_do_not_deadlock(active, dsn, connection):
-    """Everybody locks keys in the order of their digests, in whatever order the runs are."""
-    low, high = sorted(("a", "b"), key=digest)
-    token = uuid4()
-    for key in (high, low):
-        send(active, key=key)
-    held = claim(connection, token=token)
-    with psycopg.connect(dsn) as sending:
-        active.send("event", {"key": low}, connection=sending)  # holds the one
-
-        def send_the_other():
-            until(lambda: blocked(connection), "the wait for the first key")
-            active.send("event", {"key": high}, connection=sending)
-            sending.commit()
-
-        with psycopg.connect(dsn, autocommit=True) as ending:
-            completions = SQL.complete([Completion(run.run_id, token, "1") for run in held])
-            for told in together(partial(fetch, ending, completions), send_the_other):
-                assert not isinstance(told, Exception), told
-    assert {run.state for run in runs(connection)} == {"completed"}

@@ -10,12 +10,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from databases import together
-from enginekit import SQL, blocked, claim, job, jobs, runs, until
+from enginekit import SQL, claim, job, jobs, runs
 from jobspec_engine import Cancelled, Client
 from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.step_statements import MemoWrite, StepStatements
+from meetingkit import assert_no_error, meeting
 
 STEPS = StepStatements()
 
@@ -25,33 +25,6 @@ WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active
 def execute(dsn, call):
     with psycopg.connect(dsn, autocommit=True) as own:
         return fetch(own, call)
-
-
-def meeting(dsn, connection, locks, *calls, end=psycopg.Connection.commit, done=None):
-    """Have calls begin one after the other, each when the ones before wait; then let them go on.
-
-    `locks` is the query that locks what the first of them waits for, in a transaction that `end`
-    ends. The last need not wait if it sets `done`.
-    """
-    done = done or Event()
-    with psycopg.connect(dsn) as stopping:
-        stopping.execute(locks)
-
-        def turn(number, call):
-            until(lambda: blocked(connection, number), f"the wait of {number} before")
-            return call()
-
-        def go_on():
-            until(lambda: done.is_set() or blocked(connection, len(calls)), "the wait of all")
-            end(stopping)
-
-        turns = [partial(turn, number, call) for number, call in enumerate(calls)]
-        return together(*turns, go_on)[:-1]
-
-
-def assert_no_error(told):
-    for one in told:
-        assert not isinstance(one, Exception), one
 
 
 def test_a_cancellation_and_the_end_of_the_same_run_do_not_deadlock(dsn, connection):

@@ -220,7 +220,7 @@ def change_file(tree, file, each, environment):
 def ended(tree, tests, environment):
     """How pytest ends with these tests; one that waits for what never comes has failed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    files = [f"tests/engine/{name}" for name in tests]
+    files = [f"tests/{name}" for name in tests]
     try:
         return subprocess.run(
             [*command, *files],

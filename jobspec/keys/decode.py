@@ -18,7 +18,8 @@ _Slots = Iterator[tuple[Any, str | int, "Place"]]
 MAX_DEPTH = 10_000
 """How deep a value may nest: Go's `encoding/json` refuses more (and a value that holds itself)."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+has_surrogate = re.compile("[\ud800-\udfff]").search
+"""Tell whether a text has a surrogate, half of a character."""
 
 
 class EventError(ValueError):
@@ -58,7 +59,7 @@ def decode_text(text: str) -> str:
 
     A subclass of str (an enum's member) is the text it holds.
     """
-    if text.isascii() or not _SURROGATE.search(text):
+    if text.isascii() or not has_surrogate(text):
         return str.__str__(text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

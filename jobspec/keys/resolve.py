@@ -1,8 +1,8 @@
 """A key template compiled to a plain function of the event.
 
 The function has two ways to the same key. The fast one is generated Python for the everyday event,
-dicts and ASCII strings all the way; whatever else it meets, it leaves to the general one, which is
-the reference's rules in full (keys.jsonl).
+dicts all the way to texts and numbers; whatever else it meets, it leaves to the general one, which
+is the reference's rules in full (keys.jsonl).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
+from math import isfinite
 from operator import add
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from jobspec.keys.decode import Json, Place, decode, is_leaf, not_json
-from jobspec.keys.goformat import LISTED_NULL, Special, go_text
+from jobspec.keys.decode import Json, Place, decode, has_surrogate, is_leaf, not_json
+from jobspec.keys.goformat import LISTED_NULL, Special, go_text, number_text
 from jobspec.keys.terms import Field, Term
 
 Event = Mapping[str, Any]
@@ -36,6 +37,7 @@ Resolve = Callable[[Event], Key]
 
 MISSING: Final = Special("missing")
 _ERROR: Final = Special("no such overload: _+_")
+_NUMBERS = (int, float)
 
 
 class Step(NamedTuple):
@@ -178,6 +180,8 @@ def _fast(terms: Sequence[Term], lookups: Lookups, general: Resolve) -> Resolve:
     names: dict[str, Any] = {
         "general": general,
         "join": "".join,
+        "plain": _plain,
+        "has_surrogate": has_surrogate,
         "Key": Key,
     }
     source = fast_source(terms, lookups)
@@ -190,7 +194,7 @@ def fast_source(terms: Sequence[Term], lookups: Lookups) -> str:
     """Return the Python source of the fast way: one line for a step, one item for a term.
 
     Only exact dicts are stepped into, since a `defaultdict` would grow by it. `join` refuses what
-    is not a str, and an ASCII text has no surrogate to replace. A `Key` is made by tuple's own
+    is not a str, and so does `plain` what is no number either. A `Key` is made by tuple's own
     constructor, since a NamedTuple's takes twice the time.
     """
     steps = lookups.steps
@@ -203,6 +207,8 @@ def fast_source(terms: Sequence[Term], lookups: Lookups) -> str:
         _subscript(steps[lookups.ends[term.path]]) if isinstance(term, Field) else repr(term.text)
         for term in terms
     ]
+    values = f"({', '.join(items)},)"
+    again = f"text = join(map(plain, {values}))" if _becomes_text(terms) else "return general(v0)"
     return "\n".join(
         (
             "new = tuple.__new__",
@@ -210,12 +216,27 @@ def fast_source(terms: Sequence[Term], lookups: Lookups) -> str:
             "    if type(v0) is not dict: return general(v0)",
             "    try:",
             *lines,
-            f"        text = join(({', '.join(items)},))",
-            "    except (KeyError, TypeError): return general(v0)",
-            "    if text.isascii(): return new(Key, (text, 'key'))",
+            f"        try: text = join({values})",
+            f"        except TypeError: {again}",
+            "    except (KeyError, TypeError, OverflowError): return general(v0)",
+            "    if text.isascii() or not has_surrogate(text): return new(Key, (text, 'key'))",
             "    return general(v0)",
         )
     )
+
+
+def _becomes_text(terms: Sequence[Term]) -> bool:
+    """Tell whether each value adds its text, as after a literal: two numbers in front add up."""
+    return len(terms) == 1 or not all(isinstance(term, Field) for term in terms[:2])
+
+
+def _plain(value: Any) -> str:
+    """Return the text that a text or a number adds; raise `TypeError` for anything else."""
+    if type(value) is str:
+        return value
+    if type(value) not in _NUMBERS or not isfinite(number := float(value)):
+        raise TypeError
+    return number_text(number)
 
 
 def _subscript(step: Step) -> str:

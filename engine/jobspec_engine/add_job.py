@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from jobspec_engine.arguments import require_known, require_text
+from jobspec_engine.arguments import require_known, require_length, require_text
 from jobspec_engine.errors import AddJobError
 from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
@@ -27,9 +27,8 @@ MODES: tuple[JobKeyMode, ...] = ("replace", "debounce", "preserve_run_at", "unsa
 _PRIORITIES = range(-(1 << 15), 1 << 15)
 _MOST_ATTEMPTS = 1000
 
-# What a run's time may be, as its table has it too; and the longest that it may be put off.
+# What a run's time may be, as its table has it too.
 _EARLIEST, _LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-_LONGEST = timedelta(days=36_500)
 
 
 class AddJobOptions(TypedDict, total=False):
@@ -108,9 +107,7 @@ def _check_times(options: AddJobOptions) -> None:
     if run_at is not None:
         _check_run_at(run_at)
     if delay is not None:
-        _check_length("delay", delay)
-        if delay < timedelta(0):
-            raise AddJobError("delay must not be negative")
+        require_length("delay", delay, error=AddJobError)
 
 
 def _check_run_at(run_at: object) -> None:
@@ -122,13 +119,6 @@ def _check_run_at(run_at: object) -> None:
         raise AddJobError("run_at must be of the years 1000 to 9998")
 
 
-def _check_length(name: str, length: object) -> None:
-    if not isinstance(length, timedelta):
-        raise AddJobError(f"{name} must be a timedelta, not {type(length).__name__}")
-    if length > _LONGEST:
-        raise AddJobError(f"{name} must be no longer than {_LONGEST.days:,} days")
-
-
 def _checked_mode(options: AddJobOptions) -> JobKeyMode:
     mode = options.get("job_key_mode", "replace")
     if mode not in MODES:
@@ -138,9 +128,7 @@ def _checked_mode(options: AddJobOptions) -> JobKeyMode:
     bound = options.get("max_debounce")
     if (mode == "debounce") != (bound is not None):
         raise AddJobError("job_key_mode debounce needs max_debounce, and no other mode takes it")
-    if bound is not None:
-        _check_length("max_debounce", bound)
-    if bound is not None and bound <= timedelta(0):
+    if bound is not None and not require_length("max_debounce", bound, error=AddJobError):
         raise AddJobError("max_debounce must be longer than nothing")
     return mode
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # What Postgres has for the number of a run.
 _RUN_IDS = range(1, 1 << 63)
 
+# The longest that anything is put off, kept or looked back at.
+LONGEST = timedelta(days=36_500)
+
 
 def require_compiled(jobs: object) -> None:
     """Raise `TypeError` for anything but compiled jobs, such as the path of a spec."""
@@ -46,6 +49,22 @@ def seconds_of(name: str, length: object) -> float:
             f"{name} must be a timedelta, not {type(length).__name__}: timedelta(seconds=…)"
         )
     return length.total_seconds()
+
+
+def require_length(
+    name: str, length: object, *, error: type[ValueError] = ArgumentError
+) -> timedelta:
+    """Return a length of time, of none to 36,500 days.
+
+    Raises `error`, which calls it by its `name`, for anything else.
+    """
+    if not isinstance(length, timedelta):
+        raise error(f"{name} must be a timedelta, not {type(length).__name__}")
+    if length < timedelta(0):
+        raise error(f"{name} must not be negative")
+    if length > LONGEST:
+        raise error(f"{name} must be no longer than {LONGEST.days:,} days")
+    return length
 
 
 def require_text(

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from jobspec_engine.arguments import require_length
+from jobspec_engine.errors import ArgumentError
+
 if TYPE_CHECKING:
     from jobspec_engine.calls import Call, Calls
     from jobspec_engine.upkeep_statements import SeenEvents, SeenRuns, UpkeepStatements
@@ -27,6 +30,14 @@ class Retention:
     events: timedelta | None = timedelta(days=30)
     dead_letters: timedelta | None = timedelta(days=90)
     batch: int = 1000
+
+    def __post_init__(self) -> None:
+        """Raise `ArgumentError` for an age, or a number of rows, that can't be meant."""
+        for name in ("runs", "events", "dead_letters"):
+            if (age := getattr(self, name)) is not None:
+                require_length(name, age)
+        if self.batch < 1:
+            raise ArgumentError(f"batch must be at least 1, not {self.batch}")
 
 
 @dataclass(frozen=True, slots=True)

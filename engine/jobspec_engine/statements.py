@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from jobspec_engine.arguments import possible_runs, require_text
+from jobspec_engine.arguments import possible_runs, require_length, require_text
 from jobspec_engine.arrays import BigIntegers, Texts, Uuids
 from jobspec_engine.calls import Call, Row, first, numbered
 from jobspec_engine.dispatch import columns
@@ -198,11 +198,11 @@ class Statements:
 
     def dead_runs(self, which: DeadLetters) -> Call[int]:
         """Find the runs of dead letters that were not replayed yet."""
-        return self._call("dead_runs", first, **asdict(which))
+        return self._call("dead_runs", first, **_criteria(which))
 
     def dead_letters(self, which: DeadLetters, limit: int) -> Call[DeadLetterRow]:
         """List dead letters, the latest first."""
-        return self._call("dead_letters", DeadLetterRow._make, limit=limit, **asdict(which))
+        return self._call("dead_letters", DeadLetterRow._make, limit=limit, **_criteria(which))
 
     def run(self, run_id: int) -> Call[WholeRun]:
         """Return one run and all that is known of it."""
@@ -262,6 +262,12 @@ _FAIL_PARAMETERS = (
     "retries_at",
     "finishes",
 )
+
+
+def _criteria(which: DeadLetters) -> dict[str, object]:
+    if which.within is not None:
+        require_length("within", which.within)
+    return asdict(which)
 
 
 def _planned_for(dispatches: Sequence[Dispatch], call: Call[Row]) -> Call[Row]:

@@ -175,6 +175,13 @@ def test_a_time_that_is_none_is_misuse(run, since):
     assert "write `2h`, `7d` or a time" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["dead-letters", "events"])
+def test_a_time_before_all_times_is_misuse(run, command):
+    result = run(command, "--since", "36501d")
+    assert (result.exit_code, "write 36500d or less" in result.stderr) == (2, True)
+    assert run(command, "--since", "36500d").exit_code == 0
+
+
 # --- cancel
 
 

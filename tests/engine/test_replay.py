@@ -12,7 +12,7 @@ from databases import together
 from enginekit import claim, count, job, jobs, run_of, run_until_idle, runs, used_keys
 from jobspec import EventError
 from jobspec_engine import AsyncClient, Client, DeadLetters, Event, NonRetriable, Replayed, replay
-from jobspec_engine.errors import ReplayError
+from jobspec_engine.errors import ArgumentError, ReplayError
 
 SECOND = timedelta(seconds=1)
 ONCE = {"idempotency": "event.data.key"}
@@ -288,6 +288,13 @@ async def test_dead_letters_are_replayed_by_what_they_are(graveyard, clock):
     assert plan(DeadLetters(since=clock.now())) == [(a2, "unresolved")]
     assert plan(DeadLetters(within=59 * SECOND)) == [(a2, "unresolved")]
     assert plan(DeadLetters(job_id="b", reason="key-error")) == []
+
+
+@pytest.mark.parametrize("within", [timedelta.max, -SECOND, 60])
+async def test_a_time_that_dead_letters_can_not_have_died_in_is_refused(graveyard, within):
+    client, _ = graveyard
+    with pytest.raises(ArgumentError, match="within must"):
+        client.replay_many(DeadLetters(within=within))
 
 
 async def test_dead_letters_that_were_replayed_are_not_meant_again(graveyard):

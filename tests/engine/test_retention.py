@@ -24,6 +24,7 @@ from enginekit import (
 )
 from jobspec_engine import Client, NonRetriable, Retention
 from jobspec_engine.calls import drive
+from jobspec_engine.errors import ArgumentError
 from jobspec_engine.retention import Pruned, prune
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
@@ -150,6 +151,20 @@ def test_nothing_goes_that_is_to_be_kept_for_ever(dsn, clock, connection):
     clock.advance(10_000 * DAY)
     for_good = Retention(runs=None, events=None, dead_letters=None)
     assert pruned(connection, for_good) == Pruned(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ({"runs": timedelta.max}, "runs must be no longer than 36,500 days"),
+        ({"events": -DAY}, "events must not be negative"),
+        ({"dead_letters": 90}, "dead_letters must be a timedelta, not int"),
+        ({"batch": 0}, "batch must be at least 1"),
+    ],
+)
+def test_a_retention_that_can_not_be_meant_is_refused(option, problem):
+    with pytest.raises(ArgumentError, match=problem):
+        Retention(**option)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 7, 100])

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from jobspec_engine.arguments import LONGEST
+
 _AGE = re.compile(r"(\d+)([smhd])")
 _LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smh]?)")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
-_LONGEST_AGE = timedelta(days=36_500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -57,6 +58,8 @@ class Since(click.ParamType[datetime | timedelta]):
     ) -> datetime | timedelta:
         """Return the time, aware, or how long ago it was."""
         ago = _age(value)
+        if ago is not None and ago > LONGEST:
+            self.fail(f"write {LONGEST.days}d or less", param, ctx)
         since = _moment(value) if ago is None else ago
         if since is None:
             self.fail("write `2h`, `7d` or a time such as `2026-01-31T12:00:00+00:00`", param, ctx)
@@ -77,7 +80,7 @@ class Age(click.ParamType[timedelta | None]):
         if value.isdecimal():
             self.fail(f"the unit is missing: write `{value}d` for days, or s, m or h", param, ctx)
         age = _age(value)
-        if age is None or age > _LONGEST_AGE:
+        if age is None or age > LONGEST:
             self.fail("write `12h`, `30d` (up to `36500d`) or `forever`", param, ctx)
         return age
 

@@ -1,8 +1,9 @@
 """What the engine promises, as a program over lists and dicts: read it as the specification.
 
 It has no database, no locks and no batches: every call happens at once and alone, at `now`, which
-stands still until somebody moves it. The engine must not be told from it, whatever happens there
-at the same moment. `Model` takes compiled jobs, and is asked what `Client` and a worker are asked.
+stands still until somebody moves it, forward or back. The engine must not be told from it,
+whatever happens there at the same moment. `Model` takes compiled jobs, and is asked what `Client`
+and a worker are asked. Which ticks a schedule has is in `schedules.py`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from jobspec import CronTrigger
 from proof.entities import FREE, Event, Memo, Run, UsedKey, milliseconds
+from proof.schedules import Schedules
 
 ADDED = "jobspec/job.added"
 INVOKED = "jobspec/job.invoked"
 TICKED = "inngest/scheduled.timer"
-MINUTE, WEEK = timedelta(minutes=1), timedelta(days=7)
 
 
 class Model:
@@ -29,7 +29,7 @@ class Model:
         self.runs = []  # in the order in which they were enqueued
         self.keys = {}  # by job id and idempotency key
         self.outcomes = {}  # by event id and job id, where no run tells what became of the event
-        self.standing = {}  # by schedule: up to where its ticks were dealt with
+        self.schedules = Schedules(jobs)
         self.paused = set()
 
     # Sending. An event id that is known starts nothing again, for as long as the event is kept.
@@ -357,30 +357,12 @@ class Model:
                 child.parent = new
 
     def tick(self):
-        """Send the ticks of schedules: each once. Of those that were missed none, one, or all."""
-        for job in self.jobs.values():
-            for trigger in job.triggers:
-                if isinstance(trigger, CronTrigger):
-                    self.tick_one(job, trigger)
-
-    def tick_one(self, job, trigger):
-        cron = (job.id, trigger.schedule.text)
-        after = self.standing.setdefault(cron, self.now)
-        ticks = []
-        while (at := trigger.schedule.next(ticks[-1] if ticks else after)) <= self.now:
-            ticks.append(at)
-        if job.id in self.paused or not ticks:
-            return
-        latest = ticks[-100:] if trigger.missed == "all" else ticks[-1:]
-        oldest = {"skip": self.now - MINUTE, "once": after, "all": self.now - WEEK}
-        due = [at for at in latest if at > oldest[trigger.missed]]
-        for at in due:
-            event_id = f"cron/{job.id}/{trigger.schedule.text}/{at.isoformat()}"
+        """Send the ticks of schedules that start a job: each once."""
+        for job, cron, at in self.schedules.deal(self.now, self.paused):
+            event_id = "/".join(["cron", *cron, at.isoformat()])
             if event_id not in self.events:
-                data = {"cron": trigger.schedule.text}
-                event = self.receive(event_id, TICKED, data, milliseconds(at))
+                event = self.receive(event_id, TICKED, {"cron": cron[1]}, milliseconds(at))
                 self.dispatch(event, job, self.keys_of(job, event))
-        self.standing[cron] = due[-1] if due else self.now
 
     def prune(self, age):
         """Delete what is older: dead letters, then ended runs without one, then events that

@@ -45,9 +45,14 @@ OPTIONS = {
         "idempotency": {"key": ONCE, "window": "while-active"},
         "debounce": BURST,
     },
-    "skip": {"triggers": [{"cron": "* * * * *"}]},
-    "late": {"triggers": [{"cron": "* * * * *", "missed": "once"}]},
+    # Ticks further apart than one may be late; and those of which one waits while one is at work.
+    "skip": {"triggers": [{"cron": "*/3 * * * *"}]},
+    "late": {"triggers": [{"cron": "*/3 * * * *", "missed": "once"}]},
     "every": {"triggers": [{"cron": "* * * * *", "missed": "all"}]},
+    "alone": {
+        "triggers": [{"cron": "*/2 * * * *", "missed": "all"}],
+        "idempotency": {"key": "event.data.cron", "window": "while-active"},
+    },
 }
 
 
@@ -195,9 +200,11 @@ class Pair:
         assert self.client.resume(job_id) is (job_id in self.model.paused)
         self.model.paused.discard(job_id)
 
-    def tick(self):
-        """Do what a worker does about cron at every poll."""
+    def tick(self, just_paused=None):
+        """Do what a worker does about cron at a poll; a job may be paused when it has looked."""
         keys = drive(self.connection, self.crons.watch())
+        if just_paused:
+            self.pause(just_paused)
         with self.connection.transaction():
             drive(self.connection, self.crons.tick(keys))
         self.model.tick()

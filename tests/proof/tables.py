@@ -67,7 +67,7 @@ def held_by_model(model):
             for r in model.runs
             for name, m in r.memos.items()
         },
-        "standing": {(*cron, until) for cron, until in model.standing.items()},
+        "standing": {(*cron, until) for cron, until in model.schedules.standing.items()},
         "paused": {(job_id,) for job_id in model.paused},
     }
 

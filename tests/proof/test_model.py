@@ -33,10 +33,12 @@ SETTINGS = settings(
 )
 
 job_ids = st.sampled_from(list(OPTIONS))
+scheduled = st.sampled_from([id_ for id_, one in OPTIONS.items() if "cron" in str(one["triggers"])])
 values = st.sampled_from([None, "p", "q", True])  # twice true is a key error
 which = st.integers(0, 40)
 seconds = st.sampled_from([0, 1, 5, 10, 20, 30, 31, 61]).map(lambda s: timedelta(seconds=s))
 maybe_seconds = st.none() | seconds
+absences = st.sampled_from([60, 61, 150, 240, 250]).map(lambda s: timedelta(seconds=s))
 reasons = st.sampled_from(["attempts-used", "not-retriable", "finish-timeout", "step-drift"])
 sends = st.tuples(
     st.sampled_from(["a", "b"]),
@@ -108,6 +110,10 @@ class Machine(RuleBasedStateMachine):
     def move_the_clock(self, by):
         self.pair.advance(by)
 
+    @rule(by=seconds)
+    def put_the_clock_back(self, by):
+        self.pair.advance(-by)
+
     @rule(limit=st.integers(1, 5))
     def claim(self, limit):
         self.pair.claim(limit)
@@ -168,8 +174,9 @@ class Machine(RuleBasedStateMachine):
     def finish_a_step(self, first, kind):
         (held,) = self.some_passes(first, 1)
         run, _ = held
-        known = kind != "wait" or kind in run.memos
-        self.pair.remember(held, Memo(kind if known else "run", "done"))
+        waits = kind == "wait" and run.memos.get("wait")
+        done = Memo("wait", "done", event_name=waits.event_name) if waits else Memo("run", "done")
+        self.pair.remember(held, done)
 
     @precondition(lambda self: self.pair.passes)
     @rule(first=which, job_id=job_ids)
@@ -242,11 +249,21 @@ class Machine(RuleBasedStateMachine):
     def tick(self):
         self.pair.tick()
 
-    @rule(by=st.sampled_from([61, 150, 250]))
+    @rule(by=absences)
     def miss_ticks(self, by):
         """Nobody polls for a while after schedules were seen."""
         self.pair.tick()
-        self.pair.advance(timedelta(seconds=by))
+        self.pair.advance(by)
+        self.pair.tick()
+
+    @rule(job_id=scheduled, by=absences)
+    def rest(self, job_id, by):
+        """A job is paused just when ticks of it are to be sent, and goes on a little later."""
+        self.pair.tick()
+        self.pair.advance(by)
+        self.pair.tick(just_paused=job_id)
+        self.pair.compare()
+        self.pair.resume(job_id)
         self.pair.tick()
 
     @rule(age=seconds)

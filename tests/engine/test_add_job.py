@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from databases import together
-from enginekit import claim, count, job, run_of, runs, until
+from enginekit import PATIENCE, claim, count, job, run_of, runs, until
 from jobspec_engine import AsyncClient, Client
 from jobspec_engine.errors import AddJobError
 
@@ -271,3 +271,13 @@ def test_plain_sql_refuses_what_means_nothing(connection, arguments):
     with pytest.raises(psycopg.Error):
         connection.execute(f"select jobspec.add_job({arguments})")
     assert (count(connection, "job_event"), count(connection, "job_queue")) == (0, 0)
+
+
+@pytest.mark.parametrize(("delay", "told"), [(timedelta(0), ""), (WINDOW, "nothing came before")])
+def test_plain_sql_wakes_workers_for_what_is_due(dsn, connection, delay, told):
+    with psycopg.connect(dsn, autocommit=True) as listening:
+        listening.execute('listen "jobspec.wake"')
+        connection.execute("select jobspec.add_job('job', delay => %s)", [delay])
+        connection.execute("select pg_notify('jobspec.wake', 'nothing came before')")
+        first, *_ = listening.notifies(timeout=PATIENCE, stop_after=1)
+    assert first.payload == told

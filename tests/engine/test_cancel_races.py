@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 
 from databases import together
-from enginekit import SQL, blocked, claim, job, runs, until
+from enginekit import SQL, blocked, claim, job, run_of, runs, until
 from jobspec_engine import Cancelled, Client, Event
 from jobspec_engine.calls import fetch
 from jobspec_engine.dispatch import digest
@@ -41,6 +41,23 @@ def test_a_key_that_joins_a_run_while_it_is_being_cancelled_is_freed_too(dsn, co
         assert cancelled.outcome == "cancelled"
         for key in ("k1", "k2"):
             assert send(client, key=key, burst=key).outcome == "enqueued"
+
+
+def test_a_run_that_is_claimed_while_it_is_being_cancelled_is_asked_to_end(dsn, connection):
+    with Client(job(**BOTH), dsn) as client, psycopg.connect(dsn) as stopping:
+        run_id = send(client, key="k", burst="b").run_id
+        connection.execute("update jobspec.job_queue set run_at = now()")
+        stopping.execute("select from jobspec.job_idempotency for update")
+
+        def claim_it():
+            until(lambda: blocked(connection), "the cancellation's wait")
+            (run,) = claim(connection)
+            stopping.commit()
+            return run.run_id
+
+        told = together(partial(client.cancel, run_id), claim_it)
+    assert told == [Cancelled(run_id, "requested"), run_id]
+    assert run_of(connection).cancel_requested_at is not None
 
 
 def test_a_cancellation_and_a_send_that_holds_the_key_and_wants_the_run_do_not_deadlock(

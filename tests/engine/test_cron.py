@@ -257,13 +257,15 @@ def test_a_clock_that_is_put_back_starts_nothing_again_and_loses_nothing(clock, 
     assert ticks(connection) == sent
 
 
-def test_a_worker_with_another_schedule_leaves_this_one_alone(clock, connection):
-    hourly, daily = scheduled(), scheduled("0 0 * * *")
+@pytest.mark.parametrize(("cron", "sent"), [("0 0 * * *", 0), ("0 */1 * * *", 1)])
+def test_a_worker_with_another_schedule_leaves_this_one_alone(clock, connection, cron, sent):
+    hourly, other = scheduled(), scheduled(cron)
     start = deployed(connection, clock, hourly)
+    deployed(connection, clock, other)
     clock.advance(HOUR)
-    assert poll(connection, daily) == 0
+    assert poll(connection, other) == sent
     assert poll(connection, hourly) == 1
-    assert ticks(connection) == [start + HOUR]
+    assert ticks(connection) == [start + HOUR] * (1 + sent)
 
 
 def test_a_tick_that_its_job_rejects_is_not_sent_and_stops_nobody(clock, connection, caplog):
@@ -361,11 +363,30 @@ async def test_a_worker_is_seen_while_it_works_and_forgotten_when_it_has_stopped
     assert not seen()
 
 
+def seen(connection):
+    """Return which workers are seen, and when they were last."""
+    rows = connection.execute("select name, seen_at from jobspec.job_worker order by name")
+    return rows.fetchall()
+
+
 async def test_a_worker_that_died_is_forgotten_by_the_others_after_an_hour(dsn, clock, connection):
-    dead = worker(scheduled(), dsn, name="dead")
+    start, dead = clock.now(), worker(scheduled(), dsn, name="dead")
     async with dead._database:
         await dead._upkeep.show()
-    clock.advance(HOUR + MINUTE)
+    clock.advance(HOUR - MINUTE)
     async with working(scheduled(), dsn, name="one"):
-        names = "select array_agg(name) from jobspec.job_worker"
-        await until_async(lambda: connection.execute(names).fetchone() == (["one"],))
+        later = ("one", clock.now())
+        await until_async(lambda: seen(connection) == [("dead", start), later])
+    clock.advance(2 * MINUTE)
+    async with working(scheduled(), dsn, name="two"):
+        await until_async(lambda: seen(connection) == [("two", clock.now())])
+
+
+async def test_a_worker_is_seen_time_and_again(dsn, clock, connection, monkeypatch):
+    monkeypatch.setattr("jobspec_engine.upkeep._SHOW_EVERY", 0)
+    at_work = worker(scheduled(), dsn, name="one")
+    async with at_work._database:
+        for _ in range(2):
+            await at_work._upkeep.show()
+            assert seen(connection) == [("one", clock.now())]
+            clock.advance(MINUTE)

@@ -302,3 +302,16 @@ def test_two_schemas_in_one_database_do_not_share_keys(once, dsn):
         assert told(once.send("event", {"key": "k"})).outcome == "enqueued"
         assert told(other.send("event", {"key": "k"})).outcome == "enqueued"
         assert told(other.send("event", {"key": "k"})).outcome == "duplicate"
+
+
+def test_a_key_that_names_the_run_its_event_joined_is_that_of_one_job(dsn, connection):
+    both = {"idempotency": "event.data.key", "debounce": {"period": "1m"}}
+    compiled = jobs(one={"event": "one", **both}, other={"event": "other", **both})
+    with Client(compiled, dsn) as client:
+        (other,) = client.send("other", {"key": "k"}).jobs
+        (one,) = client.send("one", {"key": "first"}).jobs
+        assert client.send("one", {"key": "k"}).jobs[0].outcome == "coalesced"
+    named = connection.execute(
+        "select job_id, run_id from jobspec.job_idempotency where key = 'k' order by job_id"
+    ).fetchall()
+    assert named == [("one", one.run_id), ("other", other.run_id)]

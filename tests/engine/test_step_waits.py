@@ -92,6 +92,7 @@ async def test_an_event_from_before_the_run_is_not_waited_for(dsn, clock, connec
         ({"data.a.b": "é\0"}, {"a": {"b": "é"}}, {"a": {"b": "é\0"}}),
         ({"data.id": "\\u0000"}, {"id": "\0"}, {"id": "\\u0000"}),
         ({"data.x": 1, "data.y": 2}, {"x": 1, "y": 1}, {"x": 1, "y": 2}),
+        ({"data.y": 2, "data.x": 1}, {"x": 1, "y": 1}, {"x": 1, "y": 2}),
     ],
 )
 async def test_a_wait_is_for_the_event_that_matches(dsn, clock, connection, match, wrong, right):

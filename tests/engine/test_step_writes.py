@@ -20,7 +20,7 @@ WAIT = StepCall(StepKey("", "answer", 1), "wait", 1)
 
 
 @pytest.fixture
-def held(dsn, connection):
+def held(dsn, clock, connection):
     """A run that is held."""
     with Client(job(), dsn) as client:
         client.send("event", {})

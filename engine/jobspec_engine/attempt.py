@@ -54,9 +54,14 @@ async def attempt(entry: Entry, handlers: Handlers, journal: Journal) -> Ended |
     error: BaseException | None = None
     try:
         this_pass.require_going_on()  # this process may have been frozen since the claim
-        value = await _enter(entry, context, runnable, handlers.threads)
+        if runnable.timeouts is None:
+            value = await _call(entry, context, runnable, handlers.threads)
+        else:
+            limits = Limits(run, runnable.timeouts)
+            value = await _call_within(limits, entry, context, runnable, handlers.threads)
         result = encode(value, "the handler's result", ResultError)
-        await _uncancelled(entry)
+        if entry.task.cancelling() and not entry.left:
+            await asyncio.sleep(0)  # the handler cancelled itself, and that has not reached it yet
     except BaseException as raised:
         if entry.left and isinstance(raised, asyncio.CancelledError):
             raise
@@ -73,33 +78,26 @@ async def attempt(entry: Entry, handlers: Handlers, journal: Journal) -> Ended |
             return failure(run, held.lease_token, failed, runnable.retries, finish)
 
 
-async def _enter(entry: Entry, context: Context, runnable: Runnable, threads: Executor) -> object:
+async def _call_within(
+    limits: Limits, entry: Entry, context: Context, runnable: Runnable, threads: Executor
+) -> object:
     """Await a handler, and cancel it when it takes too long: then raise what its limit says."""
-    if runnable.timeouts is None:
-        return await _call(context, runnable, threads)
-    limits = Limits(entry.run, runnable.timeouts)
     limits.require_time()
     seconds, too_long = limits.of_attempt()
     timer = asyncio.timeout(seconds)
     try:
         async with timer:
-            return await _call(context, runnable, threads)
+            return await _call(entry, context, runnable, threads)
     except BaseException as error:
         if timer.expired() and not entry.left:
             raise too_long from error
         raise
 
 
-async def _call(context: Context, runnable: Runnable, threads: Executor) -> object:
+async def _call(entry: Entry, context: Context, runnable: Runnable, threads: Executor) -> object:
     handler = runnable.handler
     if runnable.is_async:
-        context.step.enter()
+        context.step.enter(entry.task)
         return await handler(context)
     value = await in_thread(threads, lambda: handler(context))
     return await value if inspect.isawaitable(value) else value
-
-
-async def _uncancelled(entry: Entry) -> None:
-    """Let a cancellation by the handler itself come out that has not reached it yet."""
-    if entry.task is not None and entry.task.cancelling() and not entry.left:
-        await asyncio.sleep(0)

@@ -61,11 +61,11 @@ class Branches:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
 
-    def enter(self) -> None:
-        """Begin a pass: the task that calls this is the handler's own."""
-        self._loop = asyncio.get_running_loop()
+    def enter(self, task: asyncio.Task[Any]) -> None:
+        """Begin a pass: this task, which calls this, is the handler's own."""
+        self._loop = task.get_loop()
         self._thread = threading.get_ident()
-        self._own = _reference(asyncio.current_task())
+        self._own = ref(task)
         _here.set((_Branch(self, StepCalls(""), self._own), 0, None))
 
     def in_own_task(self) -> bool:

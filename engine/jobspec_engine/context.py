@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jobspec_engine.steps import Steps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False)
 class Context:
     """One pass of an attempt at a run, as its handler sees it.
 
@@ -27,6 +27,26 @@ class Context:
     pass_number: int
     event: ReceivedEvent
     step: Steps
+
+    def __init__(
+        self,
+        run_id: int,
+        job_id: str,
+        attempt: int,
+        max_attempts: int,
+        pass_number: int,
+        event: ReceivedEvent,
+        step: Steps,
+    ) -> None:
+        vars(self).update(  # one call, and not one a field
+            run_id=run_id,
+            job_id=job_id,
+            attempt=attempt,
+            max_attempts=max_attempts,
+            pass_number=pass_number,
+            event=event,
+            step=step,
+        )
 
     @classmethod
     def of(cls, run: Claimed, event: ReceivedEvent, steps: Steps) -> Context:

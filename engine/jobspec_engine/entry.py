@@ -15,10 +15,11 @@ class Entry:
 
     __slots__ = ("began", "entered", "held", "left", "run", "task", "until")
 
+    task: asyncio.Task[Any]  # set when it is started
+
     def __init__(self, run: Claimed, held: Held) -> None:
         self.run = run
         self.held = held
-        self.task: asyncio.Task[Any] | None = None
         # When its pass began; until when it waits for a slot at the most. Both in monotonic time.
         self.began = 0.0
         self.until = 0.0
@@ -32,6 +33,6 @@ class Entry:
         if self.left:
             return False
         self.left = True
-        if self.entered and self.task is not None:
+        if self.entered:
             self.task.cancel()
         return True

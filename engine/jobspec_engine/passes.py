@@ -62,22 +62,23 @@ class Pass:
     ends as well, and does not meet itself in the next pass.
     """
 
+    # What a pass without steps leaves as it is.
+    wake_at: datetime | None = None  # when to enter the handler again, once the pass was suspended
+    _known: Known | None = None
+    _memos = NO_MEMOS
+    _at_work = 0
+    _begun = 0  # how often a step was begun that is kept for good
+    _over: BaseException | None = None
+
     def __init__(self, run: Claimed, held: Held, journal: Journal) -> None:
         self.event = event_of(run)
         self.held = held
         self.journal = journal
         self.branches = Branches()
-        # When to enter the handler again, once the pass was suspended.
-        self.wake_at: datetime | None = None
         self._first = run.attempt == 1 and run.passes == 1
-        self._known: Known | None = None
-        self._memos = NO_MEMOS
         self._reading = asyncio.Lock()
         self._parked: dict[asyncio.Future[None], datetime | None] = {}
-        self._at_work = 0
-        self._begun = 0  # how often a step was begun that is kept for good
         self._failed: dict[str, tuple[StepCall, int]] = {}
-        self._over: BaseException | None = None
 
     def call(self, name: str, kind: Kind) -> StepCall:
         """Count a step that is called now. Raises `StepError` for one that can't be kept."""

@@ -34,6 +34,7 @@ from jobspec_engine.step_statements import MemoWrite
 from jobspec_engine.threads import in_thread
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from concurrent.futures import Executor
     from datetime import datetime, timedelta
@@ -205,9 +206,9 @@ class Steps:
                 memo = await self._pass.keep(write._replace(result=str(current)))
             return int(memo.result or 1)
 
-    def enter(self) -> None:
-        """Begin the pass: the task that calls this is the handler's own."""
-        self._pass.branches.enter()
+    def enter(self, task: asyncio.Task[Any]) -> None:
+        """Begin the pass: this task, which calls this, is the handler's own."""
+        self._pass.branches.enter(task)
 
     def _call(self, name: str, kind: Kind) -> StepCall:
         if (outer := _inside.get()) is not None:

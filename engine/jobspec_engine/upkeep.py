@@ -1,4 +1,4 @@
-"""What a worker does beside running runs: cron ticks, its place in the register, retention."""
+"""What a worker does beside running runs: reclaims, ticks, a place in the register, pruning."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from jobspec import CompiledJobs
     from jobspec_engine.persistence import Persistence
     from jobspec_engine.retention import Retention
+    from jobspec_engine.run_log import RunLog
 
 log = logging.getLogger(__name__)
+
+# How many runs one reclaim makes ready; the next follows at once while there are more.
+_RECLAIM_BATCH = 500
 
 # Seconds between two signs of life in the register of workers.
 _SHOW_EVERY = 10.0
@@ -37,17 +41,34 @@ class Upkeep:
         jobs: CompiledJobs,
         schema: str,
         database: Persistence,
+        run_log: RunLog,
         name: str,
+        max_refunds: int,
         retention: Retention | None,
     ) -> None:
         self._database = database
         self._statements = UpkeepStatements(schema)
         self._crons = Crons(jobs, self._statements)
         self._job_ids = tuple(jobs)
+        self._log = run_log
         self._name = name
+        self._max_refunds = max_refunds
         self._worker_id = uuid4()
         self._shown_at: float | None = None
         self._retention = retention
+
+    async def reclaim(self) -> int:
+        """Make runs ready again whose lease ran out, whoever held them; tell how many."""
+        reclaim = self._statements.reclaim(self._max_refunds, _RECLAIM_BATCH)
+        reclaimed, total = _RECLAIM_BATCH, 0
+        while reclaimed == _RECLAIM_BATCH:
+            runs = await self._database.fetch(reclaim)
+            for run in runs:
+                what = f"its worker is gone, now {run.state}"
+                self._log.of(run.run_id, logging.WARNING, what)
+            reclaimed = len(runs)
+            total += reclaimed
+        return total
 
     async def tick(self) -> bool:
         """Send the cron ticks that are due; tell whether there were any."""

@@ -1,4 +1,4 @@
-"""The loop that runs runs: claim, run, record, reclaim, stop."""
+"""The loop that runs runs: claim, run, record, stop."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 from uuid import uuid4
 
+from jobspec_engine import telemetry
 from jobspec_engine.arguments import seconds_of
 from jobspec_engine.attempt import Handlers, attempt
 from jobspec_engine.entry import Entry
@@ -26,11 +28,11 @@ from jobspec_engine.persistence import Persistence
 from jobspec_engine.pools import migrated
 from jobspec_engine.recorder import Recorder
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
+from jobspec_engine.run_log import RunLog
 from jobspec_engine.slots import Room, Slots
 from jobspec_engine.statements import MOST_CLAIMED
 from jobspec_engine.step_statements import StepStatements
 from jobspec_engine.target import require_supported
-from jobspec_engine.telemetry import traced
 from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from jobspec import CompiledJobs
     from jobspec_engine.retention import Retention
-    from jobspec_engine.rows import Claimed, Ended
+    from jobspec_engine.rows import Ended
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +52,6 @@ _SHORTEST_WAIT = 0.01
 
 # Seconds until a task that was cancelled and goes on is cancelled again.
 _CANCELLED_AGAIN = 1.0
-
-# How many runs one reclaim makes ready; the next follows at once while there are more.
-_RECLAIM_BATCH = 500
 
 
 class Worker:
@@ -101,9 +100,11 @@ class Worker:
         self._slots = Slots(self._job_ids, concurrency, limits or {})
         self._lease = lease
         self._poll = poll
-        self._max_refunds = max_refunds
         self._database = Persistence(dsn, lease.total_seconds())
-        self._upkeep = Upkeep(jobs, schema, self._database, self.name, retention)
+        self._log = RunLog(log, self.name)
+        self._upkeep = Upkeep(
+            jobs, schema, self._database, self._log, self.name, max_refunds, retention
+        )
         self._recorder = Recorder(self._statements, self._database, self._recorded)
         self._keeper = LeaseKeeper(
             dsn, self._statements, lease, self._soon(self._lose), self._soon(self._cancel)
@@ -113,6 +114,7 @@ class Worker:
         self._sated: tuple[str, ...] = ()  # the jobs of which nothing more was due
         self._nudge = asyncio.Event()
         self._context = copy_context()
+        self._traced = telemetry.wanted()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -151,7 +153,7 @@ class Worker:
 
     async def _work(self, *, until_idle: bool) -> None:
         try:
-            await self._reclaim()
+            await self._upkeep.reclaim()
             await self._upkeep.tick()
             if not until_idle:
                 await self._upkeep.show()  # before it sleeps: senders wake workers that they see
@@ -208,6 +210,7 @@ class Worker:
         claimed = await self._database.fetch(
             self._statements.claim(room.job_ids, room.runs, self._lease, lease_token, self.name)
         )
+        self._traced = telemetry.wanted()
         entries = [Entry(run, Held(run.run_id, lease_token)) for run in claimed]
         self._keeper.hold([one.held for one in entries], asked_at)
         for entry in entries:
@@ -222,7 +225,10 @@ class Worker:
         # By its class: one that the loop makes takes half as long again. In a context of its own,
         # and not in that of the run whose slot it takes.
         entry.task = asyncio.Task(
-            self._enter(entry), name=entry.run.job_id, context=self._context.copy()
+            self._enter(entry),
+            loop=self._loop,
+            name=entry.run.job_id,
+            context=self._context.copy(),
         )
         self._entries[entry] = entry.task
 
@@ -233,21 +239,21 @@ class Worker:
             if entry.left:
                 self._recorder.record(Suspension(*entry.held, entered=False))
             else:
-                self._hand_in(
-                    entry,
-                    await traced(entry.run, lambda: attempt(entry, self._handlers, self._journal)),
-                )
+                self._hand_in(entry, await self._attempt(entry))
         except asyncio.CancelledError:
             self._recorder.record(Suspension(*entry.held))
         except Exception:
-            log.exception(
-                "run %d: its pass broke; its lease will run out",
-                entry.run.run_id,
-                extra=self._about(entry.run),
-            )
+            words = "run %d: its pass broke; its lease will run out"
+            log.exception(words, entry.run.run_id, extra=self._log.fields(entry.run))
             self._keeper.drop([entry.held])
         finally:
             self._free(entry)
+
+    def _attempt(self, entry: Entry) -> Coroutine[Any, Any, Ended | None]:
+        if self._traced:
+            make = partial(attempt, entry, self._handlers, self._journal)
+            return telemetry.traced(entry.run, make)
+        return attempt(entry, self._handlers, self._journal)
 
     def _free(self, entry: Entry) -> None:
         del self._entries[entry]
@@ -262,9 +268,9 @@ class Worker:
             self._recorded([entry.held], set())
             return
         if isinstance(ended, Failure):
-            self._log(logging.WARNING, entry.run, failed_words(ended))
+            self._log.of_attempt(entry.run, logging.WARNING, failed_words(ended))
         elif isinstance(ended, Completion):
-            self._log(logging.DEBUG, entry.run, "completed")
+            self._log.of_attempt(entry.run, logging.DEBUG, "completed")
         if not isinstance(ended, Suspension):
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
@@ -275,25 +281,8 @@ class Worker:
         self._nudge.set()
         for held in ended:
             if held.run_id not in kept:
-                log.warning(
-                    "run %d: lease lost before its end; nothing was recorded",
-                    held.run_id,
-                    extra={"worker": self.name, "run_id": held.run_id},
-                )
-
-    def _log(self, level: int, run: Claimed, what: str) -> None:
-        if log.isEnabledFor(level):
-            words = (run.run_id, run.job_id, run.attempt, run.max_attempts, what)
-            log.log(level, "run %d: job %s, attempt %d of %d %s", *words, extra=self._about(run))
-
-    def _about(self, run: Claimed) -> dict[str, object]:
-        """Return what log records carry of a run, for structured logs."""
-        return {
-            "worker": self.name,
-            "run_id": run.run_id,
-            "job_id": run.job_id,
-            "attempt": run.attempt,
-        }
+                what = "lease lost before its end; nothing was recorded"
+                self._log.of(held.run_id, logging.WARNING, what)
 
     def _give_back_waiting(self, *, everything: bool = False) -> None:
         """Give back at once what was claimed ahead and will not start soon, its attempt unused."""
@@ -312,11 +301,8 @@ class Worker:
     def _cancel(self, asked: Sequence[Held]) -> None:
         """End passes whose runs were asked to end: giving those back makes them `cancelled`."""
         for entry in self._leave(asked):
-            log.info(
-                "run %d: asked to end, its pass is cancelled",
-                entry.run.run_id,
-                extra={"worker": self.name, "run_id": entry.run.run_id},
-            )
+            what = "asked to end, its pass is cancelled"
+            self._log.of(entry.run.run_id, logging.INFO, what)
         for waiting in self._slots.withdraw(set(asked)):
             self._recorder.record(Suspension(*waiting.held, entered=False))
 
@@ -326,7 +312,8 @@ class Worker:
         One that has ended meanwhile, its end recorded before the keeper looked, lost nothing.
         """
         for entry in self._leave(lost):
-            self._log(logging.WARNING, entry.run, f"is ended: its lease was lost, {reason}")
+            what = f"is ended: its lease was lost, {reason}"
+            self._log.of_attempt(entry.run, logging.WARNING, what)
         self._slots.withdraw(set(lost))
 
     def _leave(self, held: Sequence[Held]) -> list[Entry]:
@@ -339,26 +326,8 @@ class Worker:
         while True:
             await asyncio.sleep(self._poll.total_seconds())
             await self._upkeep.show()
-            await self._reclaim()
-            if await self._upkeep.tick():
+            if await self._upkeep.reclaim() + await self._upkeep.tick():
                 self._nudge.set()
-
-    async def _reclaim(self) -> None:
-        """Make runs ready again whose lease ran out, whoever held them."""
-        more = True
-        while more:
-            reclaimed = await self._database.fetch(
-                self._statements.reclaim(self._max_refunds, _RECLAIM_BATCH)
-            )
-            for run in reclaimed:
-                log.warning(
-                    "run %d: its worker is gone, now %s",
-                    run.run_id,
-                    run.state,
-                    extra={"worker": self.name, "run_id": run.run_id},
-                )
-                self._nudge.set()
-            more = len(reclaimed) == _RECLAIM_BATCH
 
     async def _listen_loop(self) -> None:
         await self._database.retrying()(

@@ -56,7 +56,7 @@ def compiled():
         bounced={
             "event": "bounced",
             "handler": echo,
-            "debounce": {"key": "event.data.text", "period": "1s", "timeout": "1m"},
+            "debounce": {"key": "event.data.text", "period": "1h", "timeout": "1d"},
             "idempotency": {"key": "event.data.text", "window": "1h"},
         },
         fails={"event": "failure", "handler": fails, "retries": 0},

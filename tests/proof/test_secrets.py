@@ -41,6 +41,7 @@ SHORT = timedelta(seconds=1)
 
 SPEC = "jobs: [{id: job, triggers: [{event: event}], handler: 'asyncio:sleep'}]"
 ARGUMENTS = {
+    "add": ["job", "--jobs", "jobs.yaml"],
     "cancel": ["1"],
     "dead-letters": [],
     "demo": [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from weakref import WeakSet
 
 from psycopg_pool import AsyncConnectionPool
@@ -18,13 +18,12 @@ from jobspec_engine.database import (
     is_away,
     suit_pooler_async,
 )
+from jobspec_engine.own_connections import OwnAsyncConnection
 from jobspec_engine.pools import LastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-
-    from psycopg import AsyncConnection
 
     from jobspec_engine.calls import Call, Calls
 
@@ -62,9 +61,10 @@ class Persistence:
 
     def __init__(self, dsn: str, patience: float) -> None:
         self._patience = patience
-        self._connections: WeakSet[AsyncConnection[Any]] = WeakSet()
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+        self._connections: WeakSet[OwnAsyncConnection] = WeakSet()
+        self._pool: AsyncConnectionPool[OwnAsyncConnection] = AsyncConnectionPool(
             dsn,
+            connection_class=OwnAsyncConnection,
             min_size=1,
             max_size=3,  # a claim, a record and a reclaim at once
             kwargs=connection_settings(dsn, "jobspec worker"),
@@ -108,9 +108,12 @@ class Persistence:
 
     async def fetch_once(self, call: Call[Row]) -> list[Row]:
         """Execute a statement and return its rows, without a second try."""
-        async with self._pool.connection() as connection:
+        connection = await self._pool.getconn()
+        try:
             with answered_within(self._patience, self._drop_connections):
                 rows = await fetch_async(connection, call)
+        finally:
+            await self._pool.putconn(connection)
         self._answered()
         return rows
 
@@ -145,7 +148,7 @@ class Persistence:
             reraise=True,
         )
 
-    async def _configure(self, connection: AsyncConnection[Any]) -> None:
+    async def _configure(self, connection: OwnAsyncConnection) -> None:
         if not await suit_pooler_async(connection):
             await connection.execute(PLANS)
             connection.prepare_threshold = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -31,9 +31,10 @@ from jobspec_engine.database import (
     suit_pooler_async,
 )
 from jobspec_engine.errors import ArgumentError, MigrationError, NotOpenError, UnreachableError
+from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import Callable, Generator
 
     from psycopg import BaseConnection
 
@@ -150,8 +151,9 @@ class Pool:
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
         self._schema = schema
         self._seconds = seconds_of("connect_timeout", connect_timeout)
-        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
+        self._pool: ConnectionPool[OwnConnection] = ConnectionPool(
             dsn,
+            connection_class=OwnConnection,
             configure=_configure,
             check=require_line,
             **_settings(dsn, size, self._seconds),
@@ -171,30 +173,6 @@ class Pool:
         self._pool.close()
         self._last_error.leave()
 
-    @contextmanager
-    def using(self, given: Connection[Any] | None = None) -> Generator[Connection[Any]]:
-        """Give the caller's connection, or one of ours.
-
-        Raises `TypeError` for one of another kind, `ArgumentError` for one that reads no text,
-        `NotOpenError`, `UnreachableError`, and `MigrationError` for tables that are not there.
-        """
-        if given is not None:
-            if not isinstance(given, Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise _wrong_kind("Client", "psycopg.Connection", given)
-            _require_text(given)
-            teach(given)
-            with migrated(self._schema):
-                yield given
-            return
-        try:
-            with self._pool.connection() as own, migrated(self._schema):
-                self._last_error.forget()
-                yield own
-        except PoolTimeout:
-            raise self._last_error.unreachable(self._seconds) from None
-        except PoolClosed:
-            raise _not_open("Client", "with", "open()") from None
-
     def drive(
         self,
         calls: Callable[[int], Calls[Result]],
@@ -208,7 +186,9 @@ class Pool:
         `whole`: as one transaction, or a part of the caller's. On a connection of ours `calls` is
         called anew, with the number of tries, after a deadlock or a serialization failure, and
         after the loss of the connection if it is `harmless` to execute twice what was committed.
-        Raises as `using`, and `psycopg.Error`.
+        Raises `TypeError` or `ArgumentError` for a connection of the caller's that won't do,
+        `NotOpenError`, `UnreachableError`, `MigrationError` for tables that are not there, and
+        `psycopg.Error`.
         """
         tries = 1
         while True:
@@ -223,13 +203,29 @@ class Pool:
     def _drive_once(
         self, calls: Calls[Result], given: Connection[Any] | None, *, whole: bool
     ) -> Result:
-        with self.using(given) as used:
-            if not whole:
-                return drive(used, calls)
-            if not used.autocommit:
-                used.execute("select")  # begins the caller's, if need be: ours is in it then
-            with used.transaction():
-                return drive(used, calls)
+        used = self._own() if given is None else _checked(given)
+        try:
+            with migrated(self._schema):
+                if not whole:
+                    return drive(used, calls)
+                if not used.autocommit:
+                    used.execute("select")  # begins the caller's, if need be: ours is in it then
+                with used.transaction():
+                    return drive(used, calls)
+        finally:
+            if isinstance(used, OwnConnection):
+                self._pool.putconn(used)
+
+    def _own(self) -> OwnConnection:
+        """Take a connection of ours."""
+        try:
+            own = self._pool.getconn()
+        except PoolTimeout:
+            raise self._last_error.unreachable(self._seconds) from None
+        except PoolClosed:
+            raise _not_open("Client", "with", "open()") from None
+        self._last_error.forget()
+        return own
 
 
 class AsyncPool:
@@ -238,8 +234,9 @@ class AsyncPool:
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
         self._schema = schema
         self._seconds = seconds_of("connect_timeout", connect_timeout)
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[OwnAsyncConnection] = AsyncConnectionPool(
             dsn,
+            connection_class=OwnAsyncConnection,
             configure=_configure_async,
             check=require_line_async,
             **_settings(dsn, size, self._seconds),
@@ -258,29 +255,6 @@ class AsyncPool:
         """Close the connections."""
         await self._pool.close()
         self._last_error.leave()
-
-    @asynccontextmanager
-    async def using(
-        self, given: AsyncConnection[Any] | None = None
-    ) -> AsyncGenerator[AsyncConnection[Any]]:
-        """Give the caller's connection, or one of ours. Raises as `Pool.using`."""
-        if given is not None:
-            if not isinstance(given, AsyncConnection):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise _wrong_kind("AsyncClient", "psycopg.AsyncConnection", given)
-            _require_text(given)
-            teach(given)
-            with migrated(self._schema):
-                yield given
-            return
-        try:
-            async with self._pool.connection() as own:
-                self._last_error.forget()
-                with migrated(self._schema):
-                    yield own
-        except PoolTimeout:
-            raise self._last_error.unreachable(self._seconds) from None
-        except PoolClosed:
-            raise _not_open("AsyncClient", "async with", "await open()") from None
 
     async def drive(
         self,
@@ -304,13 +278,29 @@ class AsyncPool:
     async def _drive_once(
         self, calls: Calls[Result], given: AsyncConnection[Any] | None, *, whole: bool
     ) -> Result:
-        async with self.using(given) as used:
-            if not whole:
-                return await drive_async(used, calls)
-            if not used.autocommit:
-                await used.execute("select")  # as in `Pool`
-            async with used.transaction():
-                return await drive_async(used, calls)
+        used = await self._own() if given is None else _checked_async(given)
+        try:
+            with migrated(self._schema):
+                if not whole:
+                    return await drive_async(used, calls)
+                if not used.autocommit:
+                    await used.execute("select")  # as in `Pool`
+                async with used.transaction():
+                    return await drive_async(used, calls)
+        finally:
+            if isinstance(used, OwnAsyncConnection):
+                await self._pool.putconn(used)
+
+    async def _own(self) -> OwnAsyncConnection:
+        """Take a connection of ours."""
+        try:
+            own = await self._pool.getconn()
+        except PoolTimeout:
+            raise self._last_error.unreachable(self._seconds) from None
+        except PoolClosed:
+            raise _not_open("AsyncClient", "async with", "await open()") from None
+        self._last_error.forget()
+        return own
 
 
 def _not_open(client: str, block: str, call: str) -> NotOpenError:
@@ -318,6 +308,27 @@ def _not_open(client: str, block: str, call: str) -> NotOpenError:
         f"this {client} is not open: use it in `{block}`, or call `{call}` first; once it is"
         " closed, make another one"
     )
+
+
+def _checked(given: Connection[Any]) -> Connection[Any]:
+    """Return the caller's connection, made fit for our statements.
+
+    Raises `TypeError` for one of another kind, `ArgumentError` for one that reads no text.
+    """
+    if not isinstance(given, Connection):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _wrong_kind("Client", "psycopg.Connection", given)
+    _require_text(given)
+    teach(given)
+    return given
+
+
+def _checked_async(given: AsyncConnection[Any]) -> AsyncConnection[Any]:
+    """Return the caller's connection. As `_checked`."""
+    if not isinstance(given, AsyncConnection):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _wrong_kind("AsyncClient", "psycopg.AsyncConnection", given)
+    _require_text(given)
+    teach(given)
+    return given
 
 
 def _wrong_kind(client: str, wanted: str, given: object) -> TypeError:

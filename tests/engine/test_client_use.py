@@ -93,7 +93,7 @@ def test_a_pool_that_is_not_ours_logs_as_before(nowhere, caplog):
 def test_a_client_whose_connections_are_all_in_use_says_so(dsn):
     with Client(job(), dsn, max_connections=1, connect_timeout=SOON) as client:
         with (
-            client._pool.using(),
+            client._pool._pool.connection(),
             pytest.raises(UnreachableError, match=r"within 0\.3 s: all were in use"),
         ):
             client.send("event", {})

@@ -68,7 +68,7 @@ def register_worker(connection):
 @pytest.mark.parametrize("send", [send_alone, send_few])
 def test_a_send_is_one_way_there_and_back(dsn, trips, name, send):
     with Client(COMPILED, dsn, max_connections=1) as client:
-        with client._pool.using() as own:
+        with client._pool._pool.connection() as own:
             trips.follow(own)
         send(client, name)
         assert trips.taken() == 1
@@ -77,7 +77,7 @@ def test_a_send_is_one_way_there_and_back(dsn, trips, name, send):
 @pytest.mark.parametrize("name", NAMES)
 async def test_sends_at_the_same_time_are_one_way_there_and_back(dsn, trips, name, connection):
     async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
-        async with client._pool.using() as own:
+        async with client._pool._pool.connection() as own:
             trips.follow(own)
         await asyncio.gather(*(client.send(name, {"key": n}) for n in range(50)))
         assert trips.taken() == 1
@@ -110,14 +110,14 @@ def test_a_client_that_sends_alone_has_its_statement_planned_five_times_and_no_m
     with Client(COMPILED, dsn, max_connections=1) as client:
         for n in range(30):
             client.send(name, {"key": n})
-        with client._pool.using() as own:
+        with client._pool._pool.connection() as own:
             plans = own.execute("select custom_plans from pg_prepared_statements").fetchall()
     assert plans == [(5,)]
 
 
 def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, trips):
     with Client(COMPILED, dsn, max_connections=1) as client:
-        with client._pool.using() as own:
+        with client._pool._pool.connection() as own:
             trips.follow(own)
         client.send_many([Event("plain", {}) for _ in range(3_500)])
         assert trips.taken() == 4 + 2
@@ -139,7 +139,7 @@ def test_a_worker_is_woken_behind_the_answer(dsn, connection, monkeypatch):
 async def test_workers_are_woken_once_for_many_sends(dsn, connection, trips):
     register_worker(connection)
     async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
-        async with client._pool.using() as own:
+        async with client._pool._pool.connection() as own:
             trips.follow(own)
         await asyncio.gather(*(client.send("plain", {"key": n}) for n in range(50)))
         await client._wake.join()

@@ -71,6 +71,7 @@ def looked_at(plan):
 
 
 def read_whole(plan):
-    """Return the tables that a plan reads from end to end."""
-    own = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
+    """Return the tables that a statement with this plan read from end to end."""
+    whole = plan["Node Type"] == "Seq Scan" and plan["Actual Loops"]
+    own = {plan["Relation Name"]} if whole else set()
     return own.union(*map(read_whole, plan.get("Plans", ())))

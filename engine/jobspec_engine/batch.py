@@ -188,12 +188,9 @@ def _moved(rows: Iterable[SentRow], dispatches: Sequence[Dispatch]) -> list[tupl
 
 
 def _by_event(rows: Sequence[SentRow], dispatches: Sequence[Dispatch]) -> dict[str, list[SentRow]]:
-    """Group rows by event. A duplicate names the run that its key's first event ended up in."""
-    moved = {row.allotted_run_id: row.run_id for row in rows if row.outcome == "coalesced"}
     answers: dict[str, list[SentRow]] = {}
     for row in rows:
-        answer = row if not moved else row._replace(run_id=moved.get(row.run_id, row.run_id))
-        answers.setdefault(dispatches[row.position - 1].event_id, []).append(answer)
+        answers.setdefault(dispatches[row.position - 1].event_id, []).append(row)
     return answers
 
 

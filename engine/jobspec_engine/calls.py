@@ -31,9 +31,6 @@ class Call(Generic[Row]):
     query: bytes
     params: Mapping[str, object]
     row: Callable[[Sequence[Any]], Row]
-    # None: the server keeps the plan once it was used a few times. False: it plans anew, for this
-    # number of rows; a plan made for few would join many by nested loops.
-    prepare: bool | None = None
     # What to do while the database is at it.
     meanwhile: Callable[[], object] | None = None
 
@@ -49,10 +46,10 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     query, params = _as_sent(call)
     with RawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            cursor.execute(query, params, prepare=call.prepare, binary=True)
+            cursor.execute(query, params, binary=True)
         else:
             with connection.pipeline():
-                cursor.execute(query, params, prepare=call.prepare, binary=True)
+                cursor.execute(query, params, binary=True)
                 call.meanwhile()
         return [call.row(row) for row in cursor] if _has_rows(cursor) else []
 
@@ -64,10 +61,10 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
     query, params = _as_sent(call)
     async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
-            await cursor.execute(query, params, prepare=call.prepare, binary=True)
+            await cursor.execute(query, params, binary=True)
         else:
             async with connection.pipeline():
-                await cursor.execute(query, params, prepare=call.prepare, binary=True)
+                await cursor.execute(query, params, binary=True)
                 call.meanwhile()
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
 

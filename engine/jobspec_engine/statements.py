@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ class Statements:
 
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
-        return _planned_for(dispatches, self._sending("send", SentRow._make, events, dispatches))
+        return self._sending("send", SentRow._make, events, dispatches)
 
     def send_plain(
         self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
@@ -83,15 +83,13 @@ class Statements:
         self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
     ) -> Call[SentKeyedRow]:
         """Keep events and enqueue their runs, which have idempotency keys or none: one row."""
-        call = self._sending("send_idempotent", SentKeyedRow._make, events, dispatches)
-        return _planned_for(dispatches, call)
+        return self._sending("send_idempotent", SentKeyedRow._make, events, dispatches)
 
     def send_debounced(
         self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
     ) -> Call[SentKeyedRow]:
         """Keep events and enqueue their runs, which have debounce keys and no others: one row."""
-        call = self._sending("send_debounced", SentKeyedRow._make, events, dispatches)
-        return _planned_for(dispatches, call)
+        return self._sending("send_debounced", SentKeyedRow._make, events, dispatches)
 
     def _sending(
         self,
@@ -247,9 +245,6 @@ class Statements:
 # How many runs one claim takes: claim.sql tells the planner so.
 MOST_CLAIMED = 1000
 
-# From here on planning anew costs less than a plan made for few rows.
-_MANY = 200
-
 # The parameters of fail.sql that hold the columns of Failure, in its order.
 _FAIL_PARAMETERS = (
     "run_ids",
@@ -268,7 +263,3 @@ def _criteria(which: DeadLetters) -> dict[str, object]:
     if which.within is not None:
         require_length("within", which.within)
     return asdict(which)
-
-
-def _planned_for(dispatches: Sequence[Dispatch], call: Call[Row]) -> Call[Row]:
-    return replace(call, prepare=False) if len(dispatches) > _MANY else call

@@ -15,6 +15,8 @@ COMPILED = jobs(
     plain={"event": "plain"},
     once={"event": "once", "idempotency": "event.data.key"},
     later={"event": "later", "debounce": {"key": "event.data.key", "period": "1m"}},
+    first={"event": "of two kinds"},
+    second={"event": "of two kinds", "debounce": {"key": "event.data.key", "period": "1m"}},
     both={
         "event": "both",
         "idempotency": "event.data.key",
@@ -104,7 +106,7 @@ def test_sends_are_by_the_smallest_statement_that_does(names, statement):
     assert call.query == SQL._queries[statement]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "both", "of two kinds"])
 def test_a_client_that_sends_alone_has_its_statement_planned_five_times_and_no_more(dsn, name):
     """Then Postgres keeps a plan, unless it takes it for dearer than to plan anew each time."""
     with Client(COMPILED, dsn, max_connections=1) as client:

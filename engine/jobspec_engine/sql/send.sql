@@ -5,6 +5,9 @@
 -- debounced runs. Every step sorts what the step before returned, and so begins when that one has
 -- finished.
 --
+-- The planner knows neither how many events there are, which come by sub-selects, nor of few rows where
+-- there are many: so Postgres keeps a plan, which takes it a millisecond to make, and any batch may use it.
+--
 -- `on conflict do update` and not `do nothing`, where the row that was there first is wanted: it
 -- returns that row even when it was committed after this statement's snapshot was taken.
 --
@@ -13,8 +16,8 @@
 with recursive given_event as (
     select *
     from unnest(
-        %(event_ids)s::text[], %(event_names)s::text[], %(event_data)s::text[], %(event_ts)s::bigint[],
-        %(event_traces)s::text[]
+        (select %(event_ids)s::text[]), (select %(event_names)s::text[]), (select %(event_data)s::text[]),
+        (select %(event_ts)s::bigint[]), (select %(event_traces)s::text[])
     ) with ordinality as given (id, name, data, ts, trace, position)
 ),
 new_event as (
@@ -76,11 +79,14 @@ awaited as materialized (
     ) as memo
 ),
 waiting as materialized (
-    select id
-    from {schema}.job_queue
-    where state in ('pending', 'running') and id in (select run_id from awaited)
-    order by id
-    for no key update
+    select queue.id
+    from (select distinct run_id from awaited order by run_id) as awaited
+    cross join lateral (
+        select id
+        from {schema}.job_queue
+        where id = run_id and state in ('pending', 'running')
+        for no key update
+    ) as queue
 ),
 settled as (
     update {schema}.job_step as memo
@@ -93,7 +99,8 @@ settled as (
         where run_id in (select id from waiting)
         order by run_id, task, name, number, position
     ) as first
-    where memo.run_id = first.run_id and memo.task = first.task and memo.name = first.name
+    where exists (select from waiting)  -- else it reads nothing, by whatever plan
+        and memo.run_id = first.run_id and memo.task = first.task and memo.name = first.name
         and memo.number = first.number and memo.state = 'waiting'
     returning memo.run_id
 ),
@@ -103,11 +110,12 @@ signalled as (
     where id in (select run_id from settled)
 ),
 -- Run ids are allotted here, so that an idempotency key can name its run before the run is written;
--- in the order given, since runs that are due at the same time are claimed by id.
+-- in the order given, since runs that are due at the same time are claimed by id. `joins`: the key by
+-- which it may join a run.
 dispatch as materialized (
     select in_order.*, nextval(%(run_id_sequence)s::regclass) as run_id
     from (
-        select given.*, new_event.ts
+        select given.*, new_event.ts, case when key_error is null then debounce_digest end as joins
         from unnest(
             %(dispatch_event_ids)s::text[], %(job_ids)s::text[], %(max_attempts)s::int[],
             %(idempotency_digests)s::bytea[], %(idempotency_keys)s::text[],
@@ -125,22 +133,16 @@ dispatch as materialized (
     ) as in_order
 ),
 -- The first event of this batch with a key stands for the others.
-first_with_key as (
-    select distinct on (job_id, idempotency_digest)
-        *, count(*) over (partition by job_id, idempotency_digest) as events
-    from dispatch
-    where idempotency_digest is not null
-    order by job_id, idempotency_digest, position
-),
 used_key as (
     insert into {schema}.job_idempotency as kept (
         job_id, key_digest, key, run_id, first_at, events, expires_at, while_active
     )
-    select
-        job_id, idempotency_digest, idempotency_key, run_id, {schema}.now(), events,
-        {schema}.now() + key_window, while_active
-    from first_with_key
-    order by job_id, idempotency_digest
+    select distinct on (job_id, idempotency_digest)
+        job_id, idempotency_digest, idempotency_key, run_id, {schema}.now(),
+        count(*) over (partition by job_id, idempotency_digest), {schema}.now() + key_window, while_active
+    from dispatch
+    where idempotency_digest is not null
+    order by job_id, idempotency_digest, position
     -- A key that is free again is taken as if it were new; a key in use only counts.
     on conflict (job_id, key_digest) do update set
         (run_id, first_at, expires_at, while_active, events) = (
@@ -156,50 +158,36 @@ used_key as (
         )
     returning job_id, key_digest, run_id
 ),
-admitted as materialized (
-    select dispatch.*
+-- `kept_run_id`: the run that its idempotency key names, its own where it has none.
+decided as materialized (
+    select
+        dispatch.*, coalesce(used_key.run_id, dispatch.run_id) as kept_run_id,
+        coalesce(used_key.run_id = dispatch.run_id, true) as admitted
     from dispatch
     left join used_key
         on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
-    where dispatch.idempotency_digest is null or used_key.run_id = dispatch.run_id
 ),
 -- The latest event of this batch with a debounce key stands for the others, under the first one's run id.
-latest_with_key as (
-    select distinct on (job_id, debounce_digest)
-        *,
-        min(run_id) over same_key as first_run_id,
-        count(*) over same_key as events
-    from admitted
-    where debounce_digest is not null and key_error is null
-    window same_key as (partition by job_id, debounce_digest)
-    order by job_id, debounce_digest, ts desc, position desc
-),
-to_enqueue as (
-    select
-        run_id, job_id, event_id, ts, max_attempts, key_error is not null as dead,
-        {schema}.now() + coalesce(wait, interval '0') as run_at, null::timestamptz as run_by,
-        null::bytea as debounce_digest, null::text as debounce_key, 1 as events
-    from admitted
-    where debounce_digest is null or key_error is not null
-    union all
-    select
-        first_run_id, job_id, event_id, ts, max_attempts, false,
-        {schema}.now() + least(wait, timeout), {schema}.now() + timeout,
-        debounce_digest, debounce_key, events
-    from latest_with_key
-),
 enqueued as (
     insert into {schema}.job_queue as kept (
         id, job_id, event_id, event_ts, state, enqueued_at, run_at, run_by,
         debounce_digest, debounce_key, debounce_mode, events, max_attempts, finished_at
     )
-    select
-        run_id, job_id, event_id, ts, case when dead then 'failed' else 'pending' end,
-        {schema}.now(), run_at, run_by,
-        debounce_digest, debounce_key, case when debounce_key is not null then 'debounce' end,
-        events, max_attempts, case when dead then {schema}.now() end
-    from to_enqueue
-    order by job_id, debounce_digest, run_id
+    select distinct on (job_id, joins, alone)
+        min(run_id) over same_run, job_id, event_id, ts,
+        case when key_error is null then 'pending' else 'failed' end, {schema}.now(),
+        {schema}.now() + coalesce(least(wait, timeout), interval '0'),
+        case when joins is not null then {schema}.now() + timeout end,
+        joins, case when joins is not null then debounce_key end,
+        case when joins is not null then 'debounce' end, count(*) over same_run, max_attempts,
+        case when key_error is not null then {schema}.now() end
+    from (
+        select *, case when joins is null then run_id end as alone
+        from decided
+        where admitted
+    ) as admitted
+    window same_run as (partition by job_id, joins, alone)
+    order by job_id, joins, alone, ts desc, position desc
     on conflict (job_id, debounce_digest)
         where state = 'pending' and first_claimed_at is null and debounce_digest is not null
     -- An older event that arrives late neither replaces nor postpones, nor bounds a run that has no bound.
@@ -224,39 +212,30 @@ enqueued as (
 dead_letter as (
     insert into {schema}.job_dead_letter (run_id, job_id, event_id, reason, message, died_at)
     select run_id, job_id, event_id, 'key-error', key_error, {schema}.now()
-    from admitted
-    where key_error is not null
+    from decided
+    where admitted and key_error is not null
 ),
+-- A duplicate of an event of this batch that coalesced has the run which that one joined.
 outcome as (
     select
-        dispatch.position, dispatch.event_id, dispatch.job_id, dispatch.debounce_digest,
+        position, event_id, decided.job_id, joins, decided.run_id as allotted_run_id,
         case
-            when admitted.run_id is null then 'duplicate'
-            when admitted.key_error is not null then 'dead-letter'
-            when enqueued.id <> dispatch.run_id then 'coalesced'
+            when not admitted then 'duplicate'
+            when key_error is not null then 'dead-letter'
+            when enqueued.id <> decided.run_id then 'coalesced'
             else 'enqueued'
         end as outcome,
-        coalesce(enqueued.id, admitted.run_id, used_key.run_id) as run_id,
-        dispatch.run_id as allotted_run_id,
-        coalesce(enqueued.run_at, {schema}.now() + coalesce(dispatch.wait, interval '0')) as run_at
-    from dispatch
-    left join admitted on admitted.run_id = dispatch.run_id
-    left join used_key
-        on used_key.job_id = dispatch.job_id and used_key.key_digest = dispatch.idempotency_digest
+        coalesce(min(enqueued.id) over (partition by kept_run_id), kept_run_id) as run_id,
+        coalesce(enqueued.run_at, {schema}.now() + coalesce(wait, interval '0')) as run_at
+    from decided
     left join enqueued
-        on enqueued.job_id = admitted.job_id and enqueued.debounce_digest = admitted.debounce_digest
-            and admitted.key_error is null
+        on enqueued.job_id = decided.job_id and enqueued.debounce_digest = decided.joins and admitted
 ),
--- A duplicate may name a run that was allotted to an event of this batch, and not made: that one
--- coalesced.
 told as (
     insert into {schema}.job_dispatch (event_id, job_id, outcome, run_id)
-    select dispatched.event_id, dispatched.job_id, dispatched.outcome, coalesce(first.run_id, dispatched.run_id)
-    from outcome as dispatched
-    left join outcome as first
-        on first.allotted_run_id = dispatched.run_id and dispatched.outcome = 'duplicate'
-    where dispatched.outcome in ('duplicate', 'coalesced')
-        or dispatched.outcome = 'enqueued' and dispatched.debounce_digest is not null
+    select event_id, job_id, outcome, run_id
+    from outcome
+    where outcome in ('duplicate', 'coalesced') or outcome = 'enqueued' and joins is not null
     -- Only where somebody deleted the event by hand: what is told of events must not fail a send.
     on conflict (event_id, job_id) do update set outcome = excluded.outcome, run_id = excluded.run_id
 )

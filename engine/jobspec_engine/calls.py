@@ -73,14 +73,7 @@ def _executing(
     connection: OwnConnection | OwnAsyncConnection, call: Call[Row]
 ) -> Generator[Any, Any, list[Row]]:
     query, params = _as_sent(call)
-    return executing(
-        connection,
-        query,
-        params,
-        call.row,
-        prepare=call.prepare is None,
-        meanwhile=call.meanwhile,
-    )
+    return executing(connection, query, params, call.row, meanwhile=call.meanwhile)
 
 
 def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:

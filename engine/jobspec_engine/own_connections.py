@@ -77,7 +77,6 @@ def executing(
     values: Sequence[object],
     row: Callable[[Sequence[Any]], Row],
     *,
-    prepare: bool,
     meanwhile: Callable[[], object] | None,
 ) -> Generator[Any, Any, list[Row]]:
     """Execute a statement and return its rows: what the connection's `wait` takes.
@@ -88,7 +87,7 @@ def executing(
     transformer = Transformer(connection)
     params = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
     types, formats = transformer.types or (), transformer.formats
-    name = (yield from connection.known.prepared(connection, query, types)) if prepare else None
+    name = yield from connection.known.prepared(connection, query, types)
     pgconn = connection.pgconn
     if name is None:
         pgconn.send_query_params(query, params, types, formats, Format.BINARY)

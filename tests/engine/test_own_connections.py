@@ -17,8 +17,8 @@ def own(empty_dsn):
         yield connection
 
 
-def tell(own, value, prepare=None):
-    return fetch(own, Call(b"select %(value)s + 1", {"value": value}, tuple, prepare))
+def tell(own, value):
+    return fetch(own, Call(b"select %(value)s + 1", {"value": value}, tuple))
 
 
 def prepared(own):
@@ -42,11 +42,9 @@ def test_a_statement_is_another_one_where_its_parameters_are_of_other_types(own)
     ]
 
 
-def test_nothing_is_prepared_through_a_pooler_nor_what_is_to_be_planned_anew(own):
+def test_nothing_is_prepared_through_a_pooler(own):
     own.prepare_threshold = None
     tell(own, 1)
-    own.prepare_threshold = 0
-    tell(own, 1, prepare=False)
     assert prepared(own) == []
 
 

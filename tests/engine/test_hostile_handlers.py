@@ -229,7 +229,7 @@ async def test_a_result_that_is_not_json_ends_the_run_without_a_retry(dsn, conne
     assert (failed.state, after.state) == ("failed", "completed")
     (dead,) = dead_letters(connection)
     assert dead.reason == "not-retriable"
-    assert "the handler's result" in dead.message
+    assert "ResultError: the handler's result" in dead.message
 
 
 RESULTS = {

@@ -18,6 +18,7 @@ from uuid import uuid4
 from jobspec_engine import telemetry
 from jobspec_engine.arguments import seconds_of
 from jobspec_engine.attempt import Handlers, attempt
+from jobspec_engine.cancellation import cancelled, lost_cancellation
 from jobspec_engine.entry import Entry
 from jobspec_engine.failure import failed_words
 from jobspec_engine.handlers import load_handlers
@@ -37,7 +38,7 @@ from jobspec_engine.upkeep import Upkeep
 from jobspec_engine.wakeup import CANCEL, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.retention import Retention
@@ -49,9 +50,6 @@ Told = TypeVarTuple("Told")
 
 # Seconds between two claims that found nothing: a due run that a sender holds locked is not taken.
 _SHORTEST_WAIT = 0.01
-
-# Seconds until a task that was cancelled and goes on is cancelled again.
-_CANCELLED_AGAIN = 1.0
 
 
 class Worker:
@@ -152,6 +150,7 @@ class Worker:
                 entry.leave()
 
     async def _work(self, *, until_idle: bool) -> None:
+        require_none_lost = lost_cancellation()
         try:
             await self._upkeep.reclaim()
             await self._upkeep.tick()
@@ -160,9 +159,9 @@ class Worker:
             async with asyncio.TaskGroup() as group:
                 background = [] if until_idle else self._background()
                 helpers = [group.create_task(helper) for helper in background]
-                await self._claim_loop(until_idle=until_idle)
+                await self._claim_loop(require_none_lost, until_idle=until_idle)
                 await self._attempts_ended()
-                await _cancelled(helpers)
+                await cancelled(helpers)
             await self._upkeep.leave()
         except BaseException:
             self.stop(now=True)
@@ -177,8 +176,9 @@ class Worker:
         while self._entries:
             await asyncio.wait(self._entries.values())
 
-    async def _claim_loop(self, *, until_idle: bool) -> None:
+    async def _claim_loop(self, require_none_lost: Callable[[], None], *, until_idle: bool) -> None:
         while not self._stopping:
+            require_none_lost()
             self._nudge.clear()
             busy = self._slots.held or not self._recorder.idle
             claimed = await self._claim()
@@ -188,6 +188,7 @@ class Worker:
                 await asyncio.sleep(0)  # handlers are entered before anything else is asked
             if not self._nudge.is_set():
                 waits = [] if until_idle or not self._sated else [await self._until_next_due()]
+                require_none_lost()
                 await self._nudged_within(min((*waits, *self._slots.patience()), default=None))
             self._give_back_waiting()
 
@@ -352,12 +353,3 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._nudge.wait()
-
-
-async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks, again if need be: `wait_for` may lose a cancellation before Python 3.12."""
-    pending = set(tasks)
-    while pending:
-        for task in pending:
-            task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=_CANCELLED_AGAIN)

@@ -98,6 +98,19 @@ async def test_a_run_that_is_retried_for_too_long_ends_when_its_time_is_up(dsn, 
     assert reasons(connection) == [("finish-timeout", "it had not finished after 1500 s")]
 
 
+async def test_a_run_that_sleeps_when_its_time_is_up_ends_then(dsn, clock, connection):
+    async def handler(context):
+        await context.step.sleep("rest", HOUR)
+
+    compiled = job(handler=handler, timeouts={"finish": "25m"})
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    assert run_of(connection).run_at == clock.now() + 25 * MINUTE
+    clock.advance(25 * MINUTE)
+    await run_until_idle(compiled, dsn)
+    assert reasons(connection) == [("finish-timeout", "it had not finished after 1500 s")]
+
+
 async def test_the_time_to_finish_does_not_count_the_wait_for_the_start(dsn, clock, connection):
     compiled = job(handler=Counts(), timeouts={"finish": "1m"})
     send(dsn, compiled)

@@ -296,15 +296,18 @@ async def test_sync_handlers_run_in_threads_beside_each_other(dsn, connection):
     assert threading.current_thread().name not in names
 
 
-@pytest.mark.parametrize("as_step", [False, True])
-async def test_what_is_sync_runs_in_threads_of_the_worker_s_own(dsn, connection, as_step):
-    def name_thread(*_):
-        return threading.current_thread().name
+def name_thread(*_):
+    return threading.current_thread().name
 
-    async def handler(context):
-        return await context.step.run("name", name_thread)
 
-    compiled = job(handler=handler if as_step else name_thread)
+async def name_thread_of_step(context):
+    return await context.step.run("name", name_thread)
+
+
+@pytest.mark.parametrize("handler", [name_thread, name_thread_of_step])
+@pytest.mark.parametrize("options", [{}, {"timeouts": {"finish": "1h"}}], ids=["any", "in time"])
+async def test_what_is_sync_runs_in_threads_of_the_worker_s_own(dsn, connection, handler, options):
+    compiled = job(handler=handler, **options)
     send(dsn, compiled)
     await run_until_idle(compiled, dsn)
     assert run_of(connection).result.startswith("jobspec handler")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import sys
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -175,6 +177,28 @@ async def test_a_handler_that_ends_on_demand_is_left_to_clean_up(dsn, connection
     may_end.set()
     await asyncio.wait_for(task, PATIENCE)
     assert cleaned == [run_of(connection).id]
+
+
+@pytest.mark.parametrize("at", range(3))
+async def test_a_cancellation_that_is_lost_on_its_way_ends_a_worker_all_the_same(dsn, at):
+    """`wait_for` may lose one before Python 3.12, whichever statement it comes in."""
+    reached, calls = asyncio.Event(), itertools.count()
+    at_work = worker(job(), dsn, poll=timedelta(hours=1))
+    fetch = at_work._database.fetch
+
+    async def losing(call):
+        if asyncio.current_task() is task and next(calls) == at:
+            reached.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        return await fetch(call)
+
+    at_work._database.fetch = losing
+    task = asyncio.create_task(at_work.run())
+    await asyncio.wait_for(reached.wait(), PATIENCE)
+    task.cancel()
+    await asyncio.wait([task], timeout=PATIENCE)
+    assert task.cancelled()
 
 
 async def test_a_worker_that_is_cancelled_is_seen_no_more(dsn, connection):

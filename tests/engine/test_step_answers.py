@@ -39,7 +39,9 @@ async def entered_once(dsn, compiled, connection):
 
 async def test_an_answer_that_comes_while_the_question_is_still_put_counts(dsn, clock, connection):
     def question():
+        clock.advance(1)
         send(dsn, compiled, ("answer", {"n": 1}))
+        clock.advance(1)
 
     compiled = job(handler=asks(lambda step: step.run("ask", question)))
     send(dsn, compiled, ("event", {}))
@@ -185,6 +187,34 @@ async def test_a_wait_beside_the_question_counts_what_comes_since_it_was_called(
         send_answer.set()
         await until_async(lambda: run_of(connection).state == "completed", "the end")
     assert run_of(connection).result == {"n": 2}
+
+
+async def test_that_it_takes_a_while_to_record_it_changes_nothing(
+    dsn, clock, connection, monkeypatch
+):
+    remember, answered = StepStatements.remember, asyncio.Event()
+
+    def slowly(statements, writes):
+        if any((one.kind, one.state) == ("wait", "waiting") for one in writes):
+            clock.advance(SECOND)
+            send(dsn, compiled, ("answer", {"n": 1}))
+            clock.advance(SECOND)
+        return remember(statements, writes)
+
+    async def handler(context):
+        await context.step.run("before", print)
+        asking = asyncio.create_task(context.step.run("ask", answered.wait))
+        await asyncio.sleep(0)
+        event = await context.step.wait_for_event("answer", timeout=HOUR)
+        answered.set()
+        await asking
+        return event.data
+
+    monkeypatch.setattr(StepStatements, "remember", slowly)
+    compiled = job(handler=handler)
+    send(dsn, compiled, ("event", {}))
+    await run_until_idle(compiled, dsn)
+    assert run_of(connection).result == {"n": 1}
 
 
 # The race: a send that has not seen the wait, and whose event the look back has not seen

@@ -42,8 +42,16 @@ HALF = "\ud800"
             StepError,
             "not between the years 2 and 9998",
         ),
-        (lambda step: step.sleep_until("x", 5), StepError, "takes a datetime to sleep until"),
-        (lambda step: step.wait_for_event("x", timeout=None), StepError, "not NoneType"),
+        (
+            lambda step: step.sleep_until("x", 5),
+            StepError,
+            "step `x` takes a datetime to sleep until",
+        ),
+        (
+            lambda step: step.wait_for_event("x", timeout=None),
+            StepError,
+            "step `x` takes a timedelta",
+        ),
         (
             lambda step: step.wait_for_event("", timeout=LONG, name="x"),
             StepError,
@@ -57,9 +65,14 @@ HALF = "\ud800"
         (
             lambda step: step.wait_for_event("x", timeout=LONG, match={f"data.{HALF}": 1}),
             StepError,
-            "write the path of a field",
+            "step `x` matches .* write the path of a field",
         ),
         (lambda step: step.invoke("job", [1]), EventError, "must be an object"),
+        (
+            lambda step: step.invoke("job", {"x": object()}),
+            EventError,
+            "the data of step `job`.x is of type object, which is not JSON",
+        ),
     ],
 )
 async def test_what_can_not_be_kept_is_refused(dsn, connection, call, error, message):

@@ -260,6 +260,8 @@ async def test_a_run_goes_by_the_version_it_began_with(dsn, clock, connection):
             client.send("event", {})
         await run_until_idle(compiled, dsn)
     assert done == ["boot", "boot", "check"]
+    kept = "select name, result from jobspec.job_step where kind = 'version'"
+    assert connection.execute(kept).fetchall() == [("version", 2)]
     for _ in range(2):
         clock.advance(LONG)
         await run_until_idle(new, dsn)

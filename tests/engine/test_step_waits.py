@@ -69,6 +69,7 @@ async def test_a_wait_that_nothing_comes_to_ends_in_none_at_its_time(dsn, clock,
     send(dsn, compiled, ("stopped", {}))  # too late, though its run was not woken yet
     await run_until_idle(compiled, dsn)
     assert (run_of(connection).state, run_of(connection).result) == ("completed", None)
+    assert connection.execute("select wake_at from jobspec.job_step").fetchall() == [(None,)]
 
 
 async def test_an_event_from_before_the_run_is_not_waited_for(dsn, clock, connection):
@@ -291,7 +292,7 @@ async def test_an_event_is_sent_once_however_often_the_handler_is_entered(dsn, c
     sent = []
 
     async def handler(context):
-        sent.append(await context.step.send_event("done", {"n": 1}))
+        sent.append(await context.step.send_event("done", {"n": 1}, ts=7))
         await context.step.sleep("rest", HOUR)
 
     compiled = jobs(job={"handler": handler}, other={"event": "done"})
@@ -301,7 +302,7 @@ async def test_an_event_is_sent_once_however_often_the_handler_is_entered(dsn, c
     await run_until_idle(compiled, dsn)
     assert sent[0] == sent[1]
     assert [(one.job_id, one.outcome) for one in sent[0].jobs] == [("other", "enqueued")]
-    assert [run.job_id for run in runs(connection)] == ["job", "other"]
+    assert [(run.job_id, run.event_ts) for run in runs(connection)] == [("job", 1), ("other", 7)]
 
 
 # Invoking

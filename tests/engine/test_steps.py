@@ -13,6 +13,7 @@ from pydantic import BaseModel, field_serializer
 from enginekit import (
     dead_letters,
     job,
+    jobs,
     run_of,
     run_until_idle,
     runs,
@@ -21,7 +22,7 @@ from enginekit import (
 )
 from jobspec import Backoff
 from jobspec_engine import NonRetriable, RetryAfter, journal
-from jobspec_engine.errors import StepError, StepFailed
+from jobspec_engine.errors import ResultError, StepError, StepFailed
 from jobspec_engine.step_results import MAX_RESULT_BYTES
 from stepkit import LONG, SHORT, Work, run, send
 
@@ -199,6 +200,21 @@ async def test_a_result_of_the_largest_size_is_kept(dsn, connection):
     assert run_of(connection).result == MAX_RESULT_BYTES - 2
 
 
+async def test_the_result_of_an_invoked_run_comes_back_as_its_type(dsn, connection):
+    async def parent(context):
+        with pytest.raises(ResultError, match="kept of step `wrong` is not of its type"):
+            await context.step.invoke("child", type=int, name="wrong")
+        return repr(await context.step.invoke("child", type=Point))
+
+    async def child(context):
+        return {"x": 1, "y": 2}
+
+    compiled = jobs(job={"handler": parent}, child={"event": "never", "handler": child})
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    assert runs(connection)[0].result == "Point(x=1, y=2)"
+
+
 async def test_a_result_whose_type_has_changed_ends_the_run_and_says_so(dsn, clock, connection):
     async def handler(context):
         kept = Container if context.pass_number == 1 else Point
@@ -245,6 +261,23 @@ async def test_short_waits_between_tries_are_waited_out_in_the_process(dsn, conn
     assert (len(work.calls), run_of(connection).result) == (3, 1)
 
 
+@pytest.mark.parametrize("delay", [SHORT, timedelta(minutes=1)], ids=["here", "over passes"])
+async def test_a_step_that_fails_each_time_is_tried_as_often_as_it_may(
+    dsn, clock, connection, delay
+):
+    work = Work(*[OSError("no")] * 9)
+
+    async def handler(context):
+        await context.step.run("x", work, retries=2, backoff=Backoff("fixed", delay=delay))
+
+    compiled = job(handler=handler, retries=0)
+    send(dsn, compiled)
+    for _ in range(4):
+        await run_until_idle(compiled, dsn)
+        clock.advance(60)
+    assert (len(work.calls), run_of(connection).state) == (3, "failed")
+
+
 async def test_a_step_that_failed_for_good_raises_the_same_in_each_pass(dsn, clock, connection):
     work, seen = Work(ValueError("no\0t \ud800 it")), []
 
@@ -261,6 +294,18 @@ async def test_a_step_that_failed_for_good_raises_the_same_in_each_pass(dsn, clo
     assert seen[0][1:3] == ("`x`", "ValueError")
     assert seen[0] == seen[1]
     assert run_of(connection).result == "went on"
+
+
+async def test_what_a_step_raised_is_the_cause_of_its_failure(dsn, connection):
+    error = OSError("no")
+
+    async def handler(context):
+        with pytest.raises(StepFailed) as failed:
+            await context.step.run("x", Work(error))
+        return failed.value.__cause__ is error
+
+    await run(dsn, handler)
+    assert run_of(connection).result
 
 
 async def test_a_step_whose_failure_leaves_the_handler_is_tried_again_by_the_next_attempt(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from psycopg.errors import UniqueViolation
+
 from jobspec_engine.batch import exchange, prepare
 from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.errors import StepError
@@ -175,7 +177,12 @@ class Journal:
                 f"step `{call.key.name}` invokes job `{job_id}`, which this worker does not know"
             )
         child = Child(job_id, new_id(), data, job.retries + 1, carried())
-        rows = await self._database.fetch(self._statements.invoke(held, call, child))
+        invoking = self._statements.invoke(held, call, child)
+        try:
+            rows = await self._database.fetch(invoking)
+        except UniqueViolation:
+            # Its first try, whose line broke, has just been committed: what it kept is seen now.
+            rows = await self._database.fetch(invoking)
         return self._noted(held.run_id, rows[0].memo if rows else None)
 
     def _noted(self, run_id: int, memo: Memo | None) -> Memo | None:

@@ -1,4 +1,4 @@
-"""A line to Postgres that breaks at a chosen statement: before it, or with its answer on the way.
+"""A line to Postgres that breaks at a chosen statement: before it, under way, or unanswered.
 
 It stands between a client and the server, reads what both say, and counts statements by the
 messages that ask the server for an answer. So they are found, whoever sends them.
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-BEFORE, UNANSWERED = "before", "unanswered"
+BEFORE, UNDER_WAY, UNANSWERED = "before", "under way", "unanswered"
 
 # A simple query, and the end of an extended one: the server answers each with one ReadyForQuery.
 _ASKS = b"QS"
@@ -20,13 +20,19 @@ _READY = b"Z"
 
 
 class Cutter:
-    """A proxy to a server. Lines are whole until it is armed, and after the one that it broke."""
+    """A proxy to a server. Lines are whole until it is armed, and after the one that it broke.
+
+    Before it breaks one while the server is at a statement it calls `delay`, which may see to it
+    that the server is at it for long.
+    """
 
     def __init__(self, dsn):
         self._server = conninfo_to_dict(dsn)
         self._dsn = dsn
         self._at, self._when = 0, BEFORE
         self.passed = 0
+        self.delay = lambda: None
+        self.is_done = threading.Event()  # the statement in which the line broke
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks = set()
@@ -49,6 +55,7 @@ class Cutter:
     def arm(self, at, when):
         """Break the line at the statement of this number from now, counted over all lines."""
         self.passed, self._at, self._when = 0, at, when
+        self.is_done.clear()
 
     def disarm(self):
         """Break no line from now on; return whether one was broken."""
@@ -88,13 +95,15 @@ class _Line:
         self._cutter = cutter
         self._from_client, self._to_client = client
         self._from_server, self._to_server = server
-        self._swallows = False
+        self._swallows = self._is_given_up = False
 
     async def carry(self):
         """Carry messages both ways until one side hangs up or the line breaks."""
         pumps = [asyncio.create_task(self._ask()), asyncio.create_task(self._answer())]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            if self._is_given_up:  # the server has not noticed
+                await asyncio.wait(pumps)
         finally:
             for pump in pumps:
                 pump.cancel()
@@ -115,10 +124,16 @@ class _Line:
             how = self._cutter.breaks() if kind in _ASKS else None
             if how == BEFORE:
                 return
-            self._swallows = how == UNANSWERED
+            self._swallows = how is not None
+            if how == UNDER_WAY:
+                self._cutter.delay()
             self._to_server.write(held_back)
             await self._to_server.drain()
             held_back = b""
+            if how == UNDER_WAY:
+                self._is_given_up = True
+                self._to_client.transport.abort()
+                return
 
     async def _answer(self):
         while True:
@@ -127,6 +142,7 @@ class _Line:
                 self._to_client.write(message)
                 await self._to_client.drain()
             elif kind == _READY:
+                self._cutter.is_done.set()
                 return
 
 

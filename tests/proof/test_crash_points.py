@@ -1,18 +1,22 @@
-"""Every verb with its line cut before and behind every statement: nothing is lost or doubled."""
+"""Every verb with its line cut before, in and behind every statement: nothing lost or doubled."""
 
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 from tenacity.wait import wait_none
 
+from enginekit import blocked, until
 from jobspec_engine import Client, persistence
 from jobspec_engine.drift import drift
 from jobspec_engine.migrate import migrate
 from proof.crash_verbs import VERBS, again
-from proof.cutting import BEFORE, UNANSWERED, Cutter
+from proof.cutting import BEFORE, UNANSWERED, UNDER_WAY, Cutter
 from proof.pair import compiled, forget
 from proof.recovery import recover, settled, unfinished
 from proof.report import attack
@@ -44,10 +48,39 @@ class World:
         for prepare in before:
             prepare(self)
         self._point = (at, when)
-        act(self)
+        with locks_held_for(self):
+            act(self)
         has_cut = self.line.disarm()
         recover(self.connection, self.clock, [*self.jobs, "stepped"])
         return has_cut, settled(self.connection)
+
+
+@contextmanager
+def locks_held_for(world):
+    """Have a statement that is given up under way wait until its second try waits or has passed."""
+    over = threading.Event()
+
+    def let_go(holder):
+        until(
+            lambda: over.is_set() or world.line.is_done.is_set() or blocked(world.connection, 2),
+            "the second try",
+        )
+        holder.close()
+
+    def delay():
+        holder = psycopg.connect(world.dsn)
+        holder.execute("select from jobspec.job_queue for update skip locked")
+        letting_go.append(threads.submit(let_go, holder))
+
+    letting_go = []
+    world.line.delay = delay
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            yield
+        finally:
+            over.set()
+    for one in letting_go:
+        one.result()
 
 
 @pytest.fixture
@@ -81,7 +114,7 @@ def row():
 def test_a_line_that_breaks_at_any_statement_loses_and_doubles_nothing(world, row, verb):
     _, whole = world.passed_through(verb, 0, BEFORE)
     assert not unfinished(whole)
-    for when in (BEFORE, UNANSWERED):
+    for when in (BEFORE, UNDER_WAY, UNANSWERED):
         at = None
         for at, found in points(when, lambda *cut: world.passed_through(verb, *cut)):
             row.cases += 1

@@ -364,14 +364,19 @@ class Model:
                 event = self.receive(event_id, TICKED, {"cron": cron[1]}, milliseconds(at))
                 self.dispatch(event, job, self.keys_of(job, event))
 
-    def prune(self, age):
+    def prune(self, age, left=()):
         """Delete what is older: dead letters, then ended runs without one, then events that
-        nothing has. An idempotency key goes when it is free, whatever its age."""
+        nothing has. An idempotency key goes when it is free, whatever its age.
+
+        After the clock was put back a run may be `left`, by its id, until all behind it are old.
+        """
         old = self.now - age
         for run in self.runs:
             if run.died and run.died[1] < old:
                 run.died = None
-        self.runs = [r for r in self.runs if r.alive or r.finished_at >= old or r.died]
+        self.runs = [
+            r for r in self.runs if r.alive or r.finished_at >= old or r.died or r.id in left
+        ]
         needed = {run.event.id for run in self.runs}
         gone = {e.id for e in self.events.values() if e.received_at < old and e.id not in needed}
         self.events = {id_: event for id_, event in self.events.items() if id_ not in gone}

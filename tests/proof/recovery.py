@@ -10,12 +10,12 @@ from jobspec_engine.calls import fetch
 from jobspec_engine.rows import Completion
 from proof.pair import LEASE, MAX_REFUNDS, STEPS
 
-# All that must be the same, wherever the line broke; an event whose id is drawn goes by its name.
+# All that must be the same, wherever the line broke; an event whose id is drawn goes by what it is.
 # Calls of `add_job` have no id: a second one with the same key joins the first, and makes another
 # event.
 SETTLED = """
     with event as (
-        select case when id ~ '^[0-9a-f]{8}-' then name else id end as alias, *
+        select case when id ~ '^[0-9a-f]{8}-' then name || data else id end as alias, *
         from jobspec.job_event
     )
     select 'run', job_id, alias, state,

@@ -59,9 +59,14 @@ class Machine(RuleBasedStateMachine):
         self.row = row
         self.sent = []
 
-    @initialize(batch=st.lists(sends, min_size=2, max_size=3), limit=st.integers(0, 5))
-    def begin(self, batch, limit):
+    @initialize(
+        batch=st.lists(sends, min_size=2, max_size=3),
+        limit=st.integers(0, 5),
+        with_a_clock_that_is_right=st.booleans(),
+    )
+    def begin(self, batch, limit, with_a_clock_that_is_right):
         """Have runs there, some of them claimed: without any, little can go wrong."""
+        self.pair.clock_is_right = with_a_clock_that_is_right
         self.send(batch)
         self.pair.claim(limit)
 
@@ -110,6 +115,7 @@ class Machine(RuleBasedStateMachine):
     def move_the_clock(self, by):
         self.pair.advance(by)
 
+    @precondition(lambda self: not self.pair.clock_is_right)
     @rule(by=seconds)
     def put_the_clock_back(self, by):
         self.pair.advance(-by)

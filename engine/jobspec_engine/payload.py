@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeGuard
 
 # How many levels of objects and arrays may lie in one another. More could be written than read: a
@@ -12,6 +13,8 @@ _MAX_DEPTH = 500
 
 # What JSON calls an object, what most are first: to ask an abstract class takes long.
 _OBJECTS = (dict, Mapping)
+
+_ARRAYS = (list, tuple)
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -42,7 +45,7 @@ def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
 
 def is_array(value: object) -> TypeGuard[Sequence[object]]:
     """Tell whether a value is what JSON calls an array."""
-    return isinstance(value, list | tuple)
+    return isinstance(value, _ARRAYS)
 
 
 def _as_dict(value: object) -> dict[object, object]:
@@ -69,10 +72,9 @@ def encode(value: object, name: str, error: type[ValueError]) -> str:
         raise error(_fault(value, name)) from None
     except RecursionError:
         raise error(_too_deep(name)) from None
-    depth, all_keys_are_text = (1, True) if _is_flat(value) else _shape(value)
-    if depth > _MAX_DEPTH:
+    if text.count("{") + text.count("[") > _MAX_DEPTH and _depth(value) > _MAX_DEPTH:
         raise error(_too_deep(name))
-    if not all_keys_are_text:
+    if not _all_keys_are_text(value):
         raise error(_fault(value, name))
     if len(text) > MAX_BYTES:
         raise error(
@@ -86,34 +88,30 @@ def _too_deep(name: str) -> str:
     return f"{name} is nested too deeply: more than {_MAX_DEPTH} levels"
 
 
-def _is_flat(value: object) -> bool:
-    """Tell whether a value is, as most data of events, an object of texts and numbers."""
-    if not is_object(value):
-        return False
-    for key, item in value.items():
-        if type(key) is not str or type(item) not in _SCALARS:
-            return False
-    return True
-
-
-def _shape(value: object) -> tuple[int, bool]:
-    """Return how many levels a value without cycles has, and whether all of its keys are text.
-
-    The encoder makes text of other keys, in silence.
-    """
-    depth, all_keys_are_text = 0, True
-    level = [value]
+def _depth(value: object) -> int:
+    """Return how many levels a value without cycles has."""
+    depth, level = 0, [value]
     while level:
-        depth += 1
-        inner: list[object] = []
-        for item in level:
-            if is_object(item):
-                all_keys_are_text &= all(isinstance(key, str) for key in item)
-                inner.extend(item.values())
-            elif is_array(item):
-                inner.extend(item)
-        level = inner
-    return depth - 1, all_keys_are_text
+        arrays = [item for item in level if is_array(item)]
+        objects = [item for item in level if is_object(item)]
+        depth += bool(arrays or objects)
+        level = list(chain(*arrays, *(item.values() for item in objects)))
+    return depth
+
+
+def _all_keys_are_text(value: object) -> bool:
+    """Tell whether all keys in a value without cycles are; the encoder makes text of the others."""
+    todo = [value]
+    for item in todo:  # and what it adds to them
+        if is_array(item):
+            todo += [inner for inner in item if type(inner) not in _SCALARS]
+        elif is_object(item):
+            for key, inner in item.items():
+                if not isinstance(key, str):
+                    return False
+                if type(inner) not in _SCALARS:
+                    todo.append(inner)
+    return True
 
 
 def _fault(value: object, name: str) -> str:

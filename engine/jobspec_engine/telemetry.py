@@ -46,8 +46,10 @@ def carried() -> str | None:
         return None
     headers: dict[str, str] = {}
     propagate.inject(headers)
+    if not headers:
+        return None
     text = json.dumps(headers)
-    return text if headers and len(text) <= _LONGEST else None
+    return text if len(text) <= _LONGEST else None
 
 
 def wanted() -> bool:

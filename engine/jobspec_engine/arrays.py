@@ -17,7 +17,7 @@ from psycopg.adapt import Dumper, PyFormat
 from psycopg.pq import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -33,107 +33,104 @@ _NULL = _LENGTH(-1)
 Value = TypeVar("Value")
 
 
-class Texts(list["str | None"]):
-    """A column of text."""
+class Column(list["Value | None"]):
+    """Values of a column and their binary array, `written` at once: not when it is to be sent.
 
+    Subclasses name the types and write values.
+    """
 
-class Digests(list["bytes | None"]):
-    """A column of bytea."""
-
-
-class Integers(list["int | None"]):
-    """A column of integer."""
-
-
-class BigIntegers(list["int | None"]):
-    """A column of bigint."""
-
-
-class Booleans(list["bool | None"]):
-    """A column of boolean."""
-
-
-class Intervals(list["timedelta | None"]):
-    """A column of interval."""
-
-
-class Uuids(list["UUID | None"]):
-    """A column of uuid."""
-
-
-class _ColumnDumper(Dumper):
-    """Writes a column in Postgres's binary format; subclasses name the type and write one value."""
-
-    format = Format.BINARY
+    oid: ClassVar[int]
     element_oid: ClassVar[int]
 
-    def dump(self, obj: Sequence[Any]) -> bytes:
-        """Return a column as a binary array."""
-        if not obj:
+    def __init__(self, values: Iterable[Value | None]) -> None:
+        super().__init__(values)
+        self.written = self._array()
+
+    def _array(self) -> bytes:
+        if not self:
             return _EMPTY(0, 0, self.element_oid)
-        has_null = None in obj
-        header = _HEADER(1, has_null, self.element_oid, len(obj), 1)
-        return header + (_with_nulls(obj, self.values) if has_null else self.values(obj))
+        has_null = None in self
+        header = _HEADER(1, has_null, self.element_oid, len(self), 1)
+        if self.count(self[0]) == len(self):  # such as the name of most events
+            return header + self._value(self[0]) * len(self)
+        return header + (b"".join(map(self._value, self)) if has_null else self._values(self))
+
+    def _value(self, value: Value | None) -> bytes:
+        return _NULL if value is None else self._values((value,))
 
     @abstractmethod
-    def values(self, column: Sequence[Any]) -> bytes:
+    def _values(self, column: Sequence[Any]) -> bytes:
         """Return values, none of them null, each with its length before it."""
 
 
-class _TextsDumper(_ColumnDumper):
+class Texts(Column[str]):
+    """A column of text."""
+
     oid, element_oid = 1009, 25
 
-    def __init__(self, cls: type, context: AdaptContext | None = None) -> None:
-        super().__init__(cls, context)
-        self._encoding = self.connection.info.encoding if self.connection else "utf-8"
+    def __init__(self, values: Iterable[str | None], encoding: str = "utf-8") -> None:
+        self._encoding = encoding
+        super().__init__(values)
 
-    def values(self, column: Sequence[str]) -> bytes:
+    def _values(self, column: Sequence[str]) -> bytes:
         encoding = self._encoding
         return _sized([text.encode(encoding) for text in column])
 
 
-class _DigestsDumper(_ColumnDumper):
+class Digests(Column[bytes]):
+    """A column of bytea."""
+
     oid, element_oid = 1001, 17
 
-    def values(self, column: Sequence[bytes]) -> bytes:
+    def _values(self, column: Sequence[bytes]) -> bytes:
         return _sized(column)
 
 
-class _IntegersDumper(_ColumnDumper):
+class Integers(Column[int]):
+    """A column of integer."""
+
     oid, element_oid = 1007, 23
 
-    def values(self, column: Sequence[int]) -> bytes:
+    def _values(self, column: Sequence[int]) -> bytes:
         return _packed("i", 4, column)
 
 
-class _BigIntegersDumper(_ColumnDumper):
+class BigIntegers(Column[int]):
+    """A column of bigint."""
+
     oid, element_oid = 1016, 20
 
-    def values(self, column: Sequence[int]) -> bytes:
+    def _values(self, column: Sequence[int]) -> bytes:
         return _packed("q", 8, column)
 
 
-class _BooleansDumper(_ColumnDumper):
+class Booleans(Column[bool]):
+    """A column of boolean."""
+
     oid, element_oid = 1000, 16
 
-    def values(self, column: Sequence[bool]) -> bytes:
+    def _values(self, column: Sequence[bool]) -> bytes:
         return _packed("?", 1, column)
 
 
-class _IntervalsDumper(_ColumnDumper):
+class Intervals(Column["timedelta"]):
+    """A column of interval."""
+
     oid, element_oid = 1187, 1186
 
-    def values(self, column: Sequence[timedelta]) -> bytes:
+    def _values(self, column: Sequence[timedelta]) -> bytes:
         pack = Struct("!iqii").pack
         return b"".join(
             pack(16, one.seconds * 1_000_000 + one.microseconds, one.days, 0) for one in column
         )
 
 
-class _UuidsDumper(_ColumnDumper):
+class Uuids(Column["UUID"]):
+    """A column of uuid."""
+
     oid, element_oid = 2951, 2950
 
-    def values(self, column: Sequence[UUID]) -> bytes:
+    def _values(self, column: Sequence[UUID]) -> bytes:
         written: dict[int, bytes] = {}  # most are the same object, which takes long to write
         return b"".join([written.get(id(one)) or _uuid(one, written) for one in column])
 
@@ -152,28 +149,31 @@ def _packed(code: str, size: int, column: Sequence[int]) -> bytes:
     return b"".join([pack(size, value) for value in column])
 
 
-def _with_nulls(column: Sequence[Any], values: Callable[[Sequence[Any]], bytes]) -> bytes:
-    if column.count(None) == len(column):
-        return _NULL * len(column)
-    return b"".join(_NULL if value is None else values((value,)) for value in column)
+class _ColumnDumper(Dumper):
+    """Hands out what was written."""
+
+    format = Format.BINARY
+
+    def __init__(self, cls: type[Column[Any]], context: AdaptContext | None = None) -> None:
+        super().__init__(cls, context)
+        self.oid = cls.oid
+        self._encoding = self.connection.info.encoding if self.connection else "utf-8"
+
+    def dump(self, obj: Column[Any]) -> bytes:
+        """Return a column as a binary array, its text in the encoding of the connection."""
+        if self._encoding != "utf-8" and isinstance(obj, Texts):
+            return Texts(obj, self._encoding).written
+        return obj.written
 
 
-_DUMPERS: dict[type, type[Dumper]] = {
-    Texts: _TextsDumper,
-    Digests: _DigestsDumper,
-    Integers: _IntegersDumper,
-    BigIntegers: _BigIntegersDumper,
-    Booleans: _BooleansDumper,
-    Intervals: _IntervalsDumper,
-    Uuids: _UuidsDumper,
-}
+_KINDS = (Texts, Digests, Integers, BigIntegers, Booleans, Intervals, Uuids)
 
-for _kind, _dumper in _DUMPERS.items():
-    psycopg.adapters.register_dumper(_kind, _dumper)
+for _kind in _KINDS:
+    psycopg.adapters.register_dumper(_kind, _ColumnDumper)
 
 
 def teach(connection: BaseConnection[Any]) -> None:
     """Let a connection know columns that was perhaps made before this module was there."""
-    if connection.adapters.get_dumper(Texts, PyFormat.AUTO) is not _TextsDumper:
-        for kind, dumper in _DUMPERS.items():
-            connection.adapters.register_dumper(kind, dumper)
+    if connection.adapters.get_dumper(Texts, PyFormat.AUTO) is not _ColumnDumper:
+        for kind in _KINDS:
+            connection.adapters.register_dumper(kind, _ColumnDumper)

@@ -6,6 +6,7 @@ clients drive the same one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec_engine.dispatch import (
@@ -20,7 +21,7 @@ from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
 from jobspec_engine.rows import SentPlainRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from jobspec import CompiledJobs
@@ -49,10 +50,15 @@ class Prepared(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """What became of events, and whether workers may sleep that have reason to wake."""
+    """What became of events, as `tell` makes it, and whether to wake workers that may sleep."""
 
-    sent: list[Sent]
+    tell: Callable[[], list[Sent]]
     wakes: bool
+
+    @property
+    def sent(self) -> list[Sent]:
+        """What became of each event, in the order they were given."""
+        return self.tell()
 
 
 def prepare(event: Event, jobs: CompiledJobs, event_id: str | None = None) -> Prepared:
@@ -61,14 +67,14 @@ def prepare(event: Event, jobs: CompiledJobs, event_id: str | None = None) -> Pr
     `event_id` is for one whose sender chose none.
     """
     encoded = encode_event(event, event_id)
-    triggered = jobs.for_event(event.name)
-    rows = tuple([dispatch(encoded, event.data, job) for job in triggered])
-    notes = {
-        job.id: note
-        for job, row in zip(triggered, rows, strict=True)
-        if job.idempotency is not None and (note := note_of(row, event.data, job)) is not None
-    }
-    return Prepared(encoded, rows, notes or _NO_NOTES, event.id is not None)
+    rows: list[Dispatch] = []
+    notes: dict[str, str] = {}
+    for job in jobs.for_event(event.name):
+        row = dispatch(encoded, event.data, job)
+        rows.append(row)
+        if (note := note_of(row, event.data, job)) is not None:
+            notes[job.id] = note
+    return Prepared(encoded, tuple(rows), notes or _NO_NOTES, event.id is not None)
 
 
 def takes_two_statements(batch: Iterable[Prepared]) -> bool:
@@ -93,10 +99,9 @@ def exchange(
     events = [one.event for one in once]
     dispatches = [row for one in once for row in one.dispatches]
     told = yield from _send(events, dispatches, statements)
-    if isinstance(told, SentPlainRow) and len(told.run_ids) == sum(
-        len(one.dispatches) for one in batch
-    ):
-        return Exchanged(_all_enqueued(batch, told), told.watched and len(told.run_ids) > 0)
+    no_id_twice = len(once) == len(batch)
+    if no_id_twice and isinstance(told, SentPlainRow) and len(told.run_ids) == len(dispatches):
+        return Exchanged(partial(_all_enqueued, batch, told), told.watched and bool(dispatches))
     rows = told.rows() if isinstance(told, SentPlainRow) else told
     moved = _moved(rows, dispatches)
     if moved:
@@ -108,8 +113,10 @@ def exchange(
     known: dict[int, Sent] = {}
     if repeated:
         known = yield from _known(repeated, statements, again=again)
-    sent = [known.get(id(one)) or _told(one, answers[one.event.id]) for one in batch]
-    return Exchanged(sent, any(row.outcome == "enqueued" and row.watched for row in rows))
+    return Exchanged(
+        lambda: [known.get(id(one)) or _told(one, answers[one.event.id]) for one in batch],
+        any(row.outcome == "enqueued" and row.watched for row in rows),
+    )
 
 
 def _known(

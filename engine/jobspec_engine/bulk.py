@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
-from jobspec_engine.calls import beside
+from jobspec_engine.calls import Begun
 from jobspec_engine.events import new_ids
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from jobspec_engine.events import Event, Sent
     from jobspec_engine.statements import Statements
 
-# Events a statement. While the database is at some, the next are prepared: so few that this begins
-# soon, and so many that the way there and back counts for little.
+# Events a statement. While the database is at some, the next are made ready to be sent and those
+# before are told of: so few that this begins soon, and so many that the way there and back counts
+# for little.
 CHUNK = 1_000
 
 
@@ -44,20 +46,28 @@ class Bulk:
 
     def send(self, tries: int) -> Calls[Exchanged]:
         """Send the events; return what became of each, in order."""
-        sent: list[Sent] = []
+        again = tries > 1
         wakes = False
-        ready = self._first
+        sent: list[Sent] = []
+        told: list[Exchanged] = []
+        ahead = [self._begin(self._first, again=again)]
+
+        def tell() -> None:
+            while told:
+                sent.extend(told.pop().sent)
+
+        def meanwhile(following: int) -> None:
+            tell()
+            ahead.append(self._begin(self._prepare(following), again=again))
+
         for following in range(CHUNK, len(self._events) + CHUNK, CHUNK):
-            calls = exchange(ready, self._statements, again=tries > 1)
-            ready = []
+            told.append((yield from ahead.pop().beside(partial(meanwhile, following))))
+            wakes = wakes or told[-1].wakes
+        tell()
+        return Exchanged(lambda: sent, wakes)
 
-            def prepare_more(at: int = following, more: list[Prepared] = ready) -> None:
-                more.extend(self._prepare(at))
-
-            told = yield from beside(calls, prepare_more)
-            sent += told.sent
-            wakes = wakes or told.wakes
-        return Exchanged(sent, wakes)
+    def _begin(self, chunk: Sequence[Prepared], *, again: bool) -> Begun[Exchanged]:
+        return Begun(exchange(chunk, self._statements, again=again))
 
     def _prepare(self, start: int) -> list[Prepared]:
         """Prepare the chunk of events that begins there."""

@@ -129,15 +129,22 @@ def only(call: Call[Row]) -> Calls[list[Row]]:
     return rows
 
 
-def beside(calls: Calls[Result], meanwhile: Callable[[], object]) -> Calls[Result]:
-    """Do something while the database is at the first statement."""
-    try:
-        call = replace(next(calls), meanwhile=meanwhile)
-        while True:
-            call = calls.send((yield call))
-    except StopIteration as finished:
-        result: Result = finished.value
-        return result
+class Begun(Generic[Result]):
+    """A few calls, the first of which is made at once, with its parameters, not when it is due."""
+
+    def __init__(self, calls: Calls[Result]) -> None:
+        self._first = next(calls)
+        self._rest = calls
+
+    def beside(self, meanwhile: Callable[[], object]) -> Calls[Result]:
+        """Go on, and do something else while the database is at the first statement."""
+        try:
+            call = replace(self._first, meanwhile=meanwhile)
+            while True:
+                call = self._rest.send((yield call))
+        except StopIteration as finished:
+            result: Result = finished.value
+            return result
 
 
 def first(row: Sequence[Any]) -> Any:

@@ -10,6 +10,8 @@ import pytest
 from enginekit import PATIENCE, SQL, count, jobs
 from jobspec_engine import AsyncClient, Client, Event
 from jobspec_engine.batch import exchange, prepare
+from jobspec_engine.bulk import Bulk
+from jobspec_engine.rows import SentPlainRow
 
 COMPILED = jobs(
     plain={"event": "plain"},
@@ -123,6 +125,20 @@ def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, tr
             trips.follow(own)
         client.send_many([Event("plain", {}) for _ in range(3_500)])
         assert trips.taken() == 4 + 2
+
+
+def test_a_bulk_makes_and_tells_nothing_while_the_database_waits(monkeypatch):
+    """What it makes of the next events is ready to be sent when the last ones are there."""
+    calls = Bulk([Event("plain", {})] * 2_500, COMPILED, SQL).send(tries=1)
+    call = next(calls)
+    for _ in range(2):
+        call.meanwhile()
+        with monkeypatch.context() as stopped:
+            for made in ("bulk.prepare", "batch.Sent", "batch.Dispatched", "arrays._HEADER"):
+                stopped.delattr(f"jobspec_engine.{made}")
+            numbers = list(range(1_000))
+            call = calls.send([SentPlainRow._make([False, False, None, numbers, numbers])])
+    assert len(call.params["event_ids"]) == 500
 
 
 def test_a_worker_is_woken_behind_the_answer(dsn, connection, monkeypatch):

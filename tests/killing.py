@@ -25,7 +25,10 @@ from jobspec_engine.statements import Statements
 LEASE = timedelta(seconds=1)
 
 # The statements of a run's life. The others look at the queue, or renew leases in their own thread.
-WATCHED = ("claim", "memos", "remember", "reopen", "invoke", "release", "complete", "fail")
+WATCHED = (
+    *("claim", "memos", "remember", "remember_one", "reopen", "invoke"),
+    *("release", "complete", "fail"),
+)
 
 
 class Points:

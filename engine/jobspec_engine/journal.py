@@ -156,7 +156,7 @@ class Journal:
 
         def together() -> Calls[tuple[KeptRow, bool]]:
             told = yield from exchange(batch, self._statements)
-            rows: list[KeptRow] = yield self._statements.remember([write(told.sent[0])])
+            rows: list[KeptRow] = yield self._statements.remember_one(write(told.sent[0]))
             if not rows:
                 raise _NotHeldError
             return rows[0], told.wakes
@@ -194,7 +194,10 @@ class Journal:
         return memo
 
     async def _flush(self, batch: Sequence[MemoWrite]) -> list[Memo | None]:
-        rows = await self._database.fetch(self._statements.remember(batch))
+        alone = len(batch) == 1
+        rows = await self._database.fetch(
+            self._statements.remember_one(batch[0]) if alone else self._statements.remember(batch)
+        )
         kept = {(row.run_id, row.memo.key): row.memo for row in rows}
         return [kept.get((one.run_id, StepKey(one.task, one.name, one.number))) for one in batch]
 

@@ -23,7 +23,7 @@ _FARTHEST_BACK = timedelta(minutes=10)
 
 
 class MemoWrite(NamedTuple):
-    """A memo to keep: a row of `remember.sql`'s input. JSON is text."""
+    """A memo to keep: the parameters of `remember_one.sql`. JSON is text."""
 
     run_id: int
     lease_token: Any
@@ -78,6 +78,10 @@ class StepStatements(Statements):
         """Keep memos: a row for each whose run was still held, as it is kept now."""
         given = [one._asdict() for one in writes]
         return self._call("remember", _kept, writes=json.dumps(given, default=_as_text))
+
+    def remember_one(self, write: MemoWrite) -> Call[KeptRow]:
+        """Keep a memo: its row, as it is kept now; none if the run is not held."""
+        return self._call("remember_one", _kept, **write._asdict())
 
     def senders(self) -> Call[list[str] | None]:
         """Read which transactions send events now."""

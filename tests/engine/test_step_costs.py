@@ -15,7 +15,7 @@ LONG = timedelta(minutes=5)
 NAMES = {
     query: name
     for name, query in SQL._queries.items()
-    if name in ("claim", "memos", "remember", "release", "complete", "fail")
+    if name in ("claim", "memos", "remember", "remember_one", "release", "complete", "fail")
 }
 
 
@@ -80,7 +80,7 @@ async def test_a_loop_of_polls_with_short_sleeps_takes_two_statements_each(
     await run_until_idle(compiled, dsn)
     assert run_of(connection).result == 1
     claims = costs.counted.pop("claim")
-    assert costs.counted == {"remember": 2 * number, "memos": 1, "complete": 1}
+    assert costs.counted == {"remember_one": 2 * number, "memos": 1, "complete": 1}
     assert claims <= 4
     assert costs.rows == 2 * number + 3
     assert memos_read(connection) == before
@@ -101,7 +101,7 @@ async def test_a_loop_of_polls_with_long_sleeps_reads_each_memo_once(
     assert run_of(connection).result == number + 1
     claims = costs.counted.pop("claim")
     assert costs.counted == {
-        "remember": 2 * number,
+        "remember_one": 2 * number,
         "release": number,
         "memos": number + 1,
         "complete": 1,

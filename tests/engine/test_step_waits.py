@@ -149,6 +149,11 @@ async def test_a_sleeping_worker_is_woken_for_the_event(dsn, connection):
 # The race: an event that comes between the wait's begin and the slot's being given back
 
 
+either_way = pytest.mark.parametrize(
+    "remember", [lambda write: STEPS.remember([write]), STEPS.remember_one], ids=["many", "one"]
+)
+
+
 def begun_wait(dsn, connection):
     """Claim a run and begin its wait, as a worker does; return what holds the run."""
     send(dsn, job(), ("event", {}))
@@ -163,34 +168,41 @@ def suspend(connection, held, clock):
     return fetch(connection, STEPS.release([Suspension(*held, clock.now() + HOUR)]))
 
 
-def test_an_event_that_comes_when_a_wait_was_over_is_left_to_the_next_wait(dsn, clock, connection):
+@either_way
+def test_an_event_that_comes_when_a_wait_was_over_is_left_to_the_next_wait(
+    dsn, clock, connection, remember
+):
     held = begun_wait(dsn, connection)
     clock.advance(2 * HOUR)
     done = MemoWrite.of(held, WAIT, "done")._replace(event_name="stopped")
-    (kept,) = fetch(connection, STEPS.remember([done]))
+    (kept,) = fetch(connection, remember(done))
     assert kept.memo.answers_from == clock.START + HOUR
 
 
+@either_way
 @pytest.mark.parametrize(("begun", "since"), [(-HOUR, -HOUR), (HOUR, 0 * HOUR), (None, 0 * HOUR)])
-def test_a_step_is_answered_by_what_comes_since_it_was_begun(dsn, clock, connection, begun, since):
+def test_a_step_is_answered_by_what_comes_since_it_was_begun(
+    dsn, clock, connection, begun, since, remember
+):
     send(dsn, job(), ("event", {}))
     (run,) = claim(connection, token=(token := uuid4()))
     write = MemoWrite(run.run_id, token, "", "ask", 1, 1, "run", "done", result="1")
     write = write._replace(begun_at=None if begun is None else clock.START + begun)
-    (kept,) = fetch(connection, STEPS.remember([write]))
+    (kept,) = fetch(connection, remember(write))
     assert kept.memo.answers_from == clock.START + since
 
 
 @pytest.mark.parametrize(
     "write",
     [
+        lambda held: STEPS.remember_one(MemoWrite.of(held, WAIT, "done")),
         lambda held: STEPS.look_back(held, WAIT.key, None, []),
         lambda held: STEPS.reopen(held, WAIT.key),
         lambda held: STEPS.invoke(
             held, StepCall(StepKey("", "other", 1), "invoke", 2), Child("job", "e", "{}", 1)
         ),
     ],
-    ids=["look back", "reopen", "invoke"],
+    ids=["remember", "look back", "reopen", "invoke"],
 )
 def test_whoever_lost_a_lease_changes_no_step(dsn, clock, connection, write):
     held = begun_wait(dsn, connection)
@@ -255,11 +267,12 @@ def test_a_send_locks_the_run_before_its_memo_as_all_do_who_write_memos(dsn, clo
     )
 
 
-def test_an_event_and_the_end_of_its_wait_settle_it_once(dsn, clock, connection):
+@either_way
+def test_an_event_and_the_end_of_its_wait_settle_it_once(dsn, clock, connection, remember):
     held = begun_wait(dsn, connection)
     send(dsn, job(), ("stopped", {"n": 1}))
     given_up = MemoWrite.of(held, WAIT, "done")._replace(event_name="stopped")
-    (kept,) = fetch(connection, STEPS.remember([given_up]))
+    (kept,) = fetch(connection, remember(given_up))
     assert '"n":1' in kept.memo.result.replace(" ", "")
 
 

@@ -168,7 +168,7 @@ def test_the_points_are_each_statement_and_each_await_of_the_job(supervised, mot
     assert statements == [
         "after claim",
         *("before memos", "after memos"),
-        *5 * ("before remember", "after remember"),
+        *5 * ("before remember_one", "after remember_one"),
         *("before complete", "after complete"),
     ]
     assert len(points) > 60
@@ -226,7 +226,7 @@ def test_a_deadline_is_measured_from_the_boot_and_not_from_the_restart(
     key = supervised("reference", boot=0)
     points = mother.points()
     assert run_for(connection, key)[3] == "boot-deadline"
-    booted = [n for n in each(points) if points[n - 1] == "after remember"][1]
+    booted = [n for n in each(points) if points[n - 1] == "after remember_one"][1]
     for number, point in enumerate(range(booted, booted + 24, 1 if ALL else 4), 1):
         key = supervised(f"killed at {point}", boot=BOOT_LIMIT)
         assert mother.kill_at(point)

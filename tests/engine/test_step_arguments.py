@@ -36,7 +36,7 @@ HALF = "\ud800"
         (lambda step: step.run(5, print), StepError, "a step's name must be text, not int"),
         (lambda step: step.sleep("x", timedelta.max), StepError, "a thousand years are the most"),
         (lambda step: step.sleep("x", timedelta.min), StepError, "a thousand years are the most"),
-        (lambda step: step.sleep("x", 5), StepError, "takes a timedelta to wait for, not int"),
+        (lambda step: step.sleep("x", 5), StepError, "step `x` takes a timedelta .*, not int"),
         (
             lambda step: step.sleep_until("x", datetime.max.replace(tzinfo=WEST)),
             StepError,

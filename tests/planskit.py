@@ -10,6 +10,9 @@ from jobspec_engine.persistence import PLANS
 # the indexes of all that it reads and writes.
 FEW, OF_A_ROW = 80, 60
 
+# Pages that a claim looks at for each lane, one job at one priority: two or three probes.
+OF_A_LANE = 9
+
 EXPLAIN = b"explain (analyze, buffers, format json) "
 
 

@@ -51,7 +51,8 @@ def batches(connection, lanes, limit):
 
 
 @pytest.mark.parametrize(
-    ("jobs", "priorities", "limit"), [(1, 1, 50), (2, 1, 50), (1, 2, 50), (6, 3, 8), (40, 1, 30)]
+    ("jobs", "priorities", "limit"),
+    [(1, 1, 50), (2, 1, 50), (1, 2, 50), (6, 3, 8), (40, 1, 30), (2, 60, 4)],
 )
 def test_runs_are_claimed_by_priority_and_the_longest_due_first(
     connection, jobs, priorities, limit
@@ -100,6 +101,16 @@ def test_a_run_that_is_due_later_is_left_beside_one_that_is_due_now(dsn, clock, 
         [later.id],
     )
     assert [run.run_id for run in claim(connection)] == [now.id]
+
+
+def test_priorities_at_which_nothing_is_due_keep_no_run_from_being_claimed(dsn, clock, connection):
+    send(dsn, job(), *[{}] * 6)
+    connection.execute("update jobspec.job_queue set priority = id")
+    connection.execute(
+        "update jobspec.job_queue set run_at = run_at + interval '1 hour' where id < 6"
+    )
+    assert fetch(connection, SQL.next_due(["job"])) == [0]
+    assert [run.run_id for run in claim(connection, limit=1)] == [6]
 
 
 def test_the_next_run_is_the_soonest_of_any_priority_whose_job_is_not_paused(

@@ -11,7 +11,7 @@ from enginekit import SQL, claim
 from jobspec_engine.calls import fetch
 from jobspec_engine.events import Encoded
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
-from planskit import FEW, OF_A_ROW, Kept, pages
+from planskit import FEW, OF_A_LANE, OF_A_ROW, Kept, pages
 
 FINISHED, LATER, PRIORITIES = 20_000, 20_000, 3
 LEASE = timedelta(seconds=30)
@@ -86,6 +86,20 @@ def test_a_claim_reads_what_it_takes_and_no_more_of_what_is_due(full):
     for limit in (1, 100):
         call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
         assert pages(full, call) < FEW + OF_A_ROW * limit
+
+
+def test_a_claim_looks_at_no_more_priorities_than_runs_may_come_from(full):
+    make_ready(full, 5_000)
+    full.execute(
+        "update jobspec.job_queue set priority = id - %s"
+        " where state = 'pending' and run_at < now()",
+        [FINISHED + LATER],
+    )
+    full.execute("vacuum analyze")
+    for limit in (1, 100):
+        call = SQL.claim(("job",), limit, LEASE, uuid4(), "test")
+        assert pages(full, call) < FEW + OF_A_ROW * limit + OF_A_LANE * 2 * limit
+    assert pages(full, SQL.next_due(("job",))) < FEW
 
 
 def test_a_claim_reads_nothing_of_jobs_that_its_worker_does_not_have_or_that_are_paused(full):

@@ -21,7 +21,7 @@ from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.persistence import PLANS
 from jobspec_engine.rows import Completion, DeadLetters, Failure, Held, Suspension
 from jobspec_engine.upkeep_statements import UpkeepStatements
-from planskit import FEW, OF_A_ROW, kept_plan, looked_at, plan, read_whole
+from planskit import FEW, OF_A_LANE, OF_A_ROW, kept_plan, looked_at, plan, read_whole
 from proof.report import attack
 
 SCALE = 1 if os.environ.get("JOBSPEC_PROOF_FULL") else 10
@@ -30,9 +30,6 @@ JOBS, PRIORITIES = 20, 3
 LARGE = {"job_event", "job_queue", "job_idempotency"}
 LEASE, DAY = timedelta(seconds=30), timedelta(days=1)
 UPKEEP, OPERATING = UpkeepStatements(), OperationStatements()
-
-# Pages that a claim looks at for each lane, one job at one priority: two or three probes.
-OF_A_LANE = 9
 
 # One job in twenty is due now, the others later: a worker of these is idle.
 BUSY, IDLE = ("job 0",), tuple(f"job {n}" for n in range(1, JOBS))

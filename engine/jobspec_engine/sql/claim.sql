@@ -3,35 +3,42 @@
 -- Locks the rows it takes and skips those that somebody else holds. A run that a send has just put
 -- off is looked at again in its new version, and left. So is one, due all the same, that a send has
 -- just given an event newer than this statement's snapshot, or moved: the joins, made before the lock or
--- by the row's place, no longer hold. The next claim takes it. Zero rows: nothing is due.
+-- by the row's place, no longer hold. The next claim takes it. Zero rows: nothing is due that nobody holds.
 --
 -- The index has the runs of each job by priority and time: a lane is one job at one priority. Each lane
--- that is there is found by a probe, and the front of each is looked at: together twice as many runs as
--- are wanted, and eight of a lane. That tells the cut, the time up to which the order among lanes
--- is known. Runs are locked up to there lane by lane, then those at that very time, then those beyond it,
--- and no further than the limit: what a lateral join gives is read row by row. So a lane whose runs others
--- hold is read on behind them.
+-- that is there is found by a probe; of a job's lanes with something due the first are enough, twice as
+-- many as runs are wanted (where others hold the runs of all of these, the claim takes fewer). The front of
+-- each is looked at: together twice as many runs as are wanted, and eight of a lane. That tells the cut,
+-- the time up to which the order among lanes is known. Runs are locked up to there lane by lane, then those
+-- at that very time, then those beyond it, and no further than the limit: what a lateral join gives is read
+-- row by row. So a lane whose runs others hold is read on behind them.
 -- A run may be overtaken by later ones of a lane that has more runs to take than were looked at, and
 -- once at most: the next claim begins with the lane whose first run has been due longest.
 --
 -- The limit is 1000 at most. The constants say so to the planner, which knows no parameter when it makes
 -- the plan that it keeps: it would take the limit for a tenth of the table.
 with recursive lane as (
-    select
-        id as job_id,
-        (select min(priority) from {schema}.job_queue where state = 'pending' and job_id = job.id) as priority
+    select job.id as job_id, first.priority, first.run_at, 0 as due_before
     from unnest(%(job_ids)s::text[]) as job (id)
+    cross join lateral (
+        select priority, run_at
+        from {schema}.job_queue
+        where state = 'pending' and job_id = job.id
+        order by priority, run_at
+        limit 1
+    ) as first
     where id not in (select job_id from {schema}.job_pause)
     union all
-    select
-        job_id,
-        (
-            select min(priority)
-            from {schema}.job_queue
-            where state = 'pending' and job_id = lane.job_id and priority > lane.priority
-        )
+    select lane.job_id, next.priority, next.run_at, lane.due_before + (lane.run_at <= {schema}.now())::int
     from lane
-    where priority is not null
+    cross join lateral (
+        select priority, run_at
+        from {schema}.job_queue
+        where state = 'pending' and job_id = lane.job_id and priority > lane.priority
+        order by priority, run_at
+        limit 1
+    ) as next
+    where lane.due_before < 2 * %(limit)s
 ),
 width as (
     -- Of a single lane nothing need be known.
@@ -39,7 +46,6 @@ width as (
         case count(*) when 1 then 1 else greatest(8, ceil(2.0 * %(limit)s / nullif(count(*), 0))::bigint) end
             as runs
     from lane
-    where priority is not null
 ),
 front as (
     select
@@ -57,7 +63,6 @@ front as (
             limit 2000
         ) as runs
     from lane
-    where priority is not null
 ),
 cut as (
     select priority, coalesce(min(run_at) filter (where is_last), 'infinity') as run_at

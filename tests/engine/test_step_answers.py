@@ -10,6 +10,7 @@ import pytest
 
 from enginekit import job, jobs, run_of, run_until_idle, runs, until_async, working
 from jobspec_engine import Client, Event
+from jobspec_engine.journal import Journal
 from jobspec_engine.step_statements import StepStatements
 
 HOUR = timedelta(hours=1)
@@ -192,14 +193,14 @@ async def test_a_wait_beside_the_question_counts_what_comes_since_it_was_called(
 async def test_that_it_takes_a_while_to_record_it_changes_nothing(
     dsn, clock, connection, monkeypatch
 ):
-    remember, answered = StepStatements.remember, asyncio.Event()
+    keep, answered = Journal.keep, asyncio.Event()
 
-    def slowly(statements, writes):
-        if any((one.kind, one.state) == ("wait", "waiting") for one in writes):
+    async def slowly(journal, write):
+        if (write.kind, write.state) == ("wait", "waiting"):
             clock.advance(SECOND)
             send(dsn, compiled, ("answer", {"n": 1}))
             clock.advance(SECOND)
-        return remember(statements, writes)
+        return await keep(journal, write)
 
     async def handler(context):
         await context.step.run("before", print)
@@ -210,7 +211,7 @@ async def test_that_it_takes_a_while_to_record_it_changes_nothing(
         await asking
         return event.data
 
-    monkeypatch.setattr(StepStatements, "remember", slowly)
+    monkeypatch.setattr(Journal, "keep", slowly)
     compiled = job(handler=handler)
     send(dsn, compiled, ("event", {}))
     await run_until_idle(compiled, dsn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from jobspec import EventError
 
@@ -51,17 +51,10 @@ def dispatch(event: Encoded, data: Mapping[str, object], job: CompiledJob) -> Di
         _require_fields(job, scope)
     row = Dispatch(event.id, job.id, job.retries + 1)
     if job.idempotency is not None:
-        row = _with_idempotency(row, job.idempotency.key, scope)
-        window = job.idempotency.window
-        row = row._replace(
-            key_window=window if isinstance(window, timedelta) else None,
-            while_active=window == "while-active",
-        )
+        row = _with_idempotency(row, scope, job.idempotency.key, job.idempotency.window)
     if job.debounce is not None:
         debounce = job.debounce
-        row = _with_debounce(row, debounce.key, scope)._replace(
-            wait=debounce.period, timeout=debounce.timeout
-        )
+        row = _with_debounce(row, scope, debounce.key, debounce.period, debounce.timeout)
     return row
 
 
@@ -88,7 +81,10 @@ def _require_fields(job: CompiledJob, scope: Mapping[str, object]) -> None:
 
 
 def _with_idempotency(
-    row: Dispatch, template: KeyTemplate, scope: Mapping[str, object]
+    row: Dispatch,
+    scope: Mapping[str, object],
+    template: KeyTemplate,
+    window: timedelta | Literal["forever", "while-active"],
 ) -> Dispatch:
     """Deduplicate by the key. With outcome `absent` the option does not apply (keys.jsonl)."""
     key = template.resolve(scope)
@@ -96,19 +92,31 @@ def _with_idempotency(
         return row._replace(key_error=_unresolved("idempotency", template))
     if key.outcome == "absent":
         return row
-    return row._replace(idempotency_digest=digest(key.text), idempotency_key=readable(key.text))
+    return row._replace(
+        idempotency_digest=digest(key.text),
+        idempotency_key=readable(key.text),
+        key_window=window if isinstance(window, timedelta) else None,
+        while_active=window == "while-active",
+    )
 
 
 def _with_debounce(
-    row: Dispatch, template: KeyTemplate | None, scope: Mapping[str, object]
+    row: Dispatch,
+    scope: Mapping[str, object],
+    template: KeyTemplate | None,
+    period: timedelta,
+    timeout: timedelta | None,
 ) -> Dispatch:
     """Debounce by the key's text, also of an `absent` one (keys.jsonl); without a key, the job."""
-    if template is None:
-        return row._replace(debounce_digest=digest(""), debounce_key="")
-    key = template.resolve(scope)
-    if key.outcome == "error":
-        return row._replace(key_error=row.key_error or _unresolved("debounce", template))
-    return row._replace(debounce_digest=digest(key.text), debounce_key=readable(key.text))
+    text = ""
+    if template is not None:
+        key = template.resolve(scope)
+        if key.outcome == "error":
+            return row._replace(key_error=row.key_error or _unresolved("debounce", template))
+        text = key.text
+    return row._replace(
+        debounce_digest=digest(text), debounce_key=readable(text), wait=period, timeout=timeout
+    )
 
 
 def _unresolved(option: str, template: KeyTemplate) -> str:

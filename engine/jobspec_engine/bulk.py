@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
@@ -10,7 +10,7 @@ from jobspec_engine.calls import Begun
 from jobspec_engine.events import new_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jobspec import CompiledJobs
     from jobspec_engine.batch import Prepared
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # before are told of: so few that this begins soon, and so many that the way there and back counts
 # for little.
 CHUNK = 1_000
+
+# How many characters of data fill a chunk before: Postgres takes no statement of a gigabyte.
+CHARACTERS = 32 << 20
 
 
 class Bulk:
@@ -42,39 +45,44 @@ class Bulk:
     @property
     def whole(self) -> bool:
         """Whether it takes several statements, which a transaction must hold together."""
-        return len(self._events) > CHUNK or takes_two_statements(self._first)
+        return len(self._first) < len(self._events) or takes_two_statements(self._first)
 
     def send(self, tries: int) -> Calls[Exchanged]:
         """Send the events; return what became of each, in order."""
-        again = tries > 1
         wakes = False
         sent: list[Sent] = []
         told: list[Exchanged] = []
-        ahead = [self._begin(self._first, again=again)]
+        chunks = self._chunks(again=tries > 1)
+        ready = [*islice(chunks, 1)]
 
-        def tell() -> None:
+        def meanwhile() -> None:
             while told:
                 sent.extend(told.pop().sent)
+            ready.extend(islice(chunks, 1))
 
-        def meanwhile(following: int) -> None:
-            tell()
-            ahead.append(self._begin(self._prepare(following), again=again))
-
-        for following in range(CHUNK, len(self._events) + CHUNK, CHUNK):
-            told.append((yield from ahead.pop().beside(partial(meanwhile, following))))
+        while ready:
+            told.append((yield from ready.pop().beside(meanwhile)))
             wakes = wakes or told[-1].wakes
-        tell()
-        return Exchanged(lambda: sent, wakes)
+        return Exchanged(lambda: [*sent, *chain.from_iterable(one.sent for one in told)], wakes)
 
-    def _begin(self, chunk: Sequence[Prepared], *, again: bool) -> Begun[Exchanged]:
-        return Begun(exchange(chunk, self._statements, again=again))
+    def _chunks(self, *, again: bool) -> Iterator[Begun[Exchanged]]:
+        """Make chunks ready to be sent, each when it is asked for."""
+        chunk, end = self._first, 0
+        while chunk:
+            yield Begun(exchange(chunk, self._statements, again=again))
+            end += len(chunk)
+            chunk = self._prepare(end)
 
     def _prepare(self, start: int) -> list[Prepared]:
         """Prepare the chunk of events that begins there."""
-        chunk = self._events[start : start + CHUNK]
-        if len(self._ids) == start:
-            self._ids += new_ids(len(chunk))
-        ids = self._ids[start : start + CHUNK]
-        return [
-            prepare(event, self._jobs, event_id) for event, event_id in zip(chunk, ids, strict=True)
-        ]
+        events = self._events[start : start + CHUNK]
+        end = start + len(events)
+        self._ids += new_ids(max(end - len(self._ids), 0))
+        chunk: list[Prepared] = []
+        room = CHARACTERS
+        for event, event_id in zip(events, self._ids[start:end], strict=True):
+            chunk.append(prepare(event, self._jobs, event_id))
+            room -= len(chunk[-1].event.data)
+            if room <= 0:
+                break
+        return chunk

@@ -127,6 +127,16 @@ def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, tr
         assert trips.taken() == 4 + 2
 
 
+def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypatch):
+    monkeypatch.setattr("jobspec_engine.bulk.CHARACTERS", 2_000)
+    with Client(COMPILED, dsn, max_connections=1) as client:
+        with client._pool._pool.connection() as own:
+            trips.follow(own)
+        sent = client.send_many([Event("plain", {"text": "x" * 900}) for _ in range(7)])
+        assert trips.taken() == 3 + 2
+    assert len({one.event_id for one in sent}) == 7
+
+
 def test_a_bulk_makes_and_tells_nothing_while_the_database_waits(monkeypatch):
     """What it makes of the next events is ready to be sent when the last ones are there."""
     calls = Bulk([Event("plain", {})] * 2_500, COMPILED, SQL).send(tries=1)

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from jobspec_engine.database import is_away
-from jobspec_engine.rows import Completion, Failure, Held, Suspension
+from jobspec_engine.rows import Completion, Failure, Suspension
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -35,7 +35,7 @@ _MAX_MESSAGE = 1000
 
 
 class Recorder:
-    """Records ends, and tells of the leases that it is done with: `on_recorded(ended, kept)`.
+    """Records ends, and tells which it is done with, all of one kind: `on_recorded(ended, kept)`.
 
     `kept` has the ids of the runs whose ends were recorded. One that it lacks was held no longer,
     or its end could not be recorded: its lease runs out, and it runs again.
@@ -49,7 +49,7 @@ class Recorder:
         self,
         statements: Statements,
         database: Persistence,
-        on_recorded: Callable[[Sequence[Held], Collection[int]], None],
+        on_recorded: Callable[[Sequence[Ended], Collection[int]], None],
         *,
         backlog: int = _BACKLOG,
     ) -> None:
@@ -141,7 +141,7 @@ class Recorder:
                 if isinstance(batch[0], Completion):
                     await self._write(self._fail, [_refused(batch[0], error)])
                     return
-        self._on_recorded([Held(one.run_id, one.lease_token) for one in batch], kept)
+        self._on_recorded(batch, kept)
 
     async def _complete(self, batch: Sequence[Completion]) -> set[int]:
         return set(await self._database.fetch(self._statements.complete(batch)))

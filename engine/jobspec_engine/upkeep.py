@@ -81,10 +81,12 @@ class Upkeep:
         """Let everybody see that this worker is at work, now and then."""
         at = time.monotonic()
         if self._shown_at is None or at - self._shown_at >= _SHOW_EVERY:
+            self._shown_at = (
+                at  # before the answer: who is cancelled until then may be seen already
+            )
             await self._database.fetch(
                 self._statements.see_worker(self._worker_id, self._name, self._job_ids)
             )
-            self._shown_at = at
 
     async def leave(self) -> None:
         """Let nobody see this worker any more, where the database can be reached."""

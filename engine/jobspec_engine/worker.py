@@ -113,6 +113,7 @@ class Worker:
         self._nudge = asyncio.Event()
         self._context = copy_context()
         self._traced = telemetry.wanted()
+        self._until_idle = False
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -122,11 +123,12 @@ class Worker:
         With `until_idle` return as soon as no run is due and none is running: for tests and demos.
         """
         self._loop = asyncio.get_running_loop()
+        self._until_idle = until_idle
         self._context = copy_context()
         try:
             with migrated(self._statements.schema), self._keeper:
                 async with self._database, self._recorder:
-                    await self._work(until_idle=until_idle)
+                    await self._work()
         finally:
             self._handlers.threads.shutdown(wait=False)
 
@@ -149,17 +151,17 @@ class Worker:
             for entry in self._entries:
                 entry.leave()
 
-    async def _work(self, *, until_idle: bool) -> None:
+    async def _work(self) -> None:
         require_none_lost = lost_cancellation()
         try:
             await self._upkeep.reclaim()
             await self._upkeep.tick()
-            if not until_idle:
+            if not self._until_idle:
                 await self._upkeep.show()  # before it sleeps: senders wake workers that they see
             async with asyncio.TaskGroup() as group:
-                background = [] if until_idle else self._background()
+                background = [] if self._until_idle else self._background()
                 helpers = [group.create_task(helper) for helper in background]
-                await self._claim_loop(require_none_lost, until_idle=until_idle)
+                await self._claim_loop(require_none_lost)
                 await self._attempts_ended()
                 await cancelled(helpers)
             await self._upkeep.leave()
@@ -176,21 +178,24 @@ class Worker:
         while self._entries:
             await asyncio.wait(self._entries.values())
 
-    async def _claim_loop(self, require_none_lost: Callable[[], None], *, until_idle: bool) -> None:
+    async def _claim_loop(self, require_none_lost: Callable[[], None]) -> None:
         while not self._stopping:
             require_none_lost()
             self._nudge.clear()
             busy = self._slots.held or not self._recorder.idle
             claimed = await self._claim()
-            if not claimed and not busy and until_idle:
+            if not claimed and not busy and self._until_idle:
                 return
             if claimed:
                 await asyncio.sleep(0)  # handlers are entered before anything else is asked
             if not self._nudge.is_set():
-                waits = [] if until_idle or not self._sated else [await self._until_next_due()]
+                waits = [await self._until_next_due()] if self._polls() else []
                 require_none_lost()
                 await self._nudged_within(min((*waits, *self._slots.patience()), default=None))
             self._give_back_waiting()
+
+    def _polls(self) -> bool:
+        return bool(self._sated) and not self._until_idle
 
     async def _claim(self) -> int:
         """Claim as many runs as there is room for; return how many that were."""
@@ -266,7 +271,8 @@ class Worker:
 
     def _hand_in(self, entry: Entry, ended: Ended | None) -> None:
         if ended is None:
-            self._recorded([entry.held], set())
+            self._keeper.drop([entry.held])
+            self._log_lost(entry.run.run_id)
             return
         if isinstance(ended, Failure):
             self._log.of_attempt(entry.run, logging.WARNING, failed_words(ended))
@@ -276,14 +282,20 @@ class Worker:
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
 
-    def _recorded(self, ended: Sequence[Held], kept: Collection[int]) -> None:
+    def _recorded(self, ended: Sequence[Ended], kept: Collection[int]) -> None:
         """Let the leases of runs go whose ends were recorded, or could not be."""
-        self._keeper.drop(ended)
-        self._nudge.set()
-        for held in ended:
-            if held.run_id not in kept:
-                what = "lease lost before its end; nothing was recorded"
-                self._log.of(held.run_id, logging.WARNING, what)
+        self._keeper.drop(Held(one.run_id, one.lease_token) for one in ended)
+        for one in ended:
+            if one.run_id not in kept:
+                self._log_lost(one.run_id)
+        # What is completed makes room, and nothing due but runs that waited for it: those are woken
+        # as by a sender, for which nobody listens who works until there is nothing to do.
+        if self._until_idle or not self._sated or not isinstance(ended[0], Completion):
+            self._nudge.set()
+
+    def _log_lost(self, run_id: int) -> None:
+        what = "lease lost before its end; nothing was recorded"
+        self._log.of(run_id, logging.WARNING, what)
 
     def _give_back_waiting(self, *, everything: bool = False) -> None:
         """Give back at once what was claimed ahead and will not start soon, its attempt unused."""

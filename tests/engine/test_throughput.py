@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections import Counter
 from contextvars import ContextVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -22,13 +22,14 @@ from enginekit import (
     run_until_idle,
     runs,
     until_async,
+    worker,
     working,
 )
 from jobspec_engine import Client, Event, Worker
 from jobspec_engine import recorder as recorder_module
 from jobspec_engine.persistence import Persistence
 from jobspec_engine.recorder import Recorder
-from jobspec_engine.rows import Completion, Failure, Held
+from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.slots import Slots
 
 
@@ -49,7 +50,7 @@ class Told:
         self.kept = {}
 
     def __call__(self, ended, kept):
-        self.kept |= {held: held.run_id in kept for held in ended}
+        self.kept |= {Held(one.run_id, one.lease_token): one.run_id in kept for one in ended}
 
 
 @pytest.fixture
@@ -251,6 +252,24 @@ async def test_many_runs_take_few_statements(dsn, connection, monkeypatch):
     assert claims <= how_many / 100
     assert completions <= how_many / 100
     assert sum(executed.values()) <= claims + completions + 2  # to reclaim, and to look for crons
+
+
+@pytest.mark.parametrize(
+    ("end", "asked"),
+    [
+        (Completion(1, UUID(int=1), "null"), False),
+        (Suspension(1, UUID(int=1)), True),
+        (Failure(1, UUID(int=1), None, "not-retriable", "no", "{}"), True),
+    ],
+)
+def test_a_worker_that_had_all_there_was_asks_again_after_what_may_be_due_again(dsn, end, asked):
+    at_work = worker(job(), dsn)
+    at_work._sated = ("job",)
+    at_work._recorded([end], {1})
+    assert at_work._nudge.is_set() == asked
+    at_work._sated = ()
+    at_work._recorded([end], {1})
+    assert at_work._nudge.is_set()
 
 
 async def test_runs_leave_nothing_to_the_collector_of_cycles(dsn):

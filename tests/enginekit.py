@@ -18,6 +18,7 @@ import jobspec
 from jobspec import Registry
 from jobspec_engine import Client, Event, Worker
 from jobspec_engine.calls import fetch
+from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.statements import Statements
 
 # Seconds until a state that does not come is a failure.
@@ -93,6 +94,22 @@ def claim(connection, *job_ids, limit=100, lease=timedelta(seconds=30), token=No
     """Claim runs as a worker does, and return them."""
     token = token or uuid4()
     return fetch(connection, SQL.claim(job_ids or ("job",), limit, lease, token, "test"))
+
+
+def complete(connection, run, token, result="1"):
+    """End a claimed run well; return its id if it was held."""
+    return fetch(connection, SQL.complete([Completion(run.run_id, token, result)]))
+
+
+def fail(connection, run, token, delay=timedelta(seconds=15), reason="attempts-used"):
+    """End an attempt of a claimed run, for good without a delay; return its id if it was held."""
+    return fetch(connection, SQL.fail([Failure(run.run_id, token, delay, reason, "no", "{}")]))
+
+
+def release(connection, run, token):
+    """Give a claimed run back; return its id if it was held."""
+    given_back = fetch(connection, SQL.release([Suspension(run.run_id, token)]))
+    return [one.run_id for one in given_back]
 
 
 def sqlalchemy_url(dsn):

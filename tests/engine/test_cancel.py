@@ -15,9 +15,12 @@ from enginekit import (
     SQL,
     Gate,
     claim,
+    complete,
     dead_letters,
+    fail,
     job,
     jobs,
+    release,
     run_of,
     run_until_idle,
     runs,
@@ -26,7 +29,6 @@ from enginekit import (
 )
 from jobspec_engine import AsyncClient, Cancelled, Client
 from jobspec_engine.calls import fetch
-from jobspec_engine.rows import Completion, Failure, Suspension
 
 LEASE = timedelta(milliseconds=1500)
 WHILE_ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
@@ -183,15 +185,6 @@ async def test_a_handler_that_finishes_all_the_same_has_finished(dsn, connection
 # --- what its worker, or the next one, then does ends the run
 
 
-def fail(connection, run, token):
-    failure = Failure(run.run_id, token, timedelta(seconds=15), "attempts-used", "no", '"no"')
-    return fetch(connection, SQL.fail([failure]))
-
-
-def release(connection, run, token):
-    return fetch(connection, SQL.release([Suspension(run.run_id, token)]))
-
-
 def reclaim(connection, run, token):
     connection.execute("update jobspec.job_queue set lease_until = '2000-01-01'")
     return fetch(connection, SQL.reclaim(5, 100))
@@ -228,7 +221,7 @@ def test_a_run_that_completes_before_its_worker_hears_of_it_is_completed(client,
     sent = send(client)
     (run,) = claim(connection, token=(token := uuid4()))
     client.cancel(sent.run_id)
-    assert fetch(connection, SQL.complete([Completion(run.run_id, token, "1")]))
+    assert complete(connection, run, token)
     assert run_of(connection).state == "completed"
 
 

@@ -9,10 +9,21 @@ from uuid import uuid4
 import pytest
 
 from burstkit import BOTH, BY_KEY, PERIOD, TIMEOUT, send, send_once
-from enginekit import REFRESH, SQL, claim, dead_letters, job, jobs, run_of, runs, used_keys
+from enginekit import (
+    REFRESH,
+    SQL,
+    claim,
+    dead_letters,
+    fail,
+    job,
+    jobs,
+    release,
+    run_of,
+    runs,
+    used_keys,
+)
 from jobspec_engine import Client, Event
 from jobspec_engine.calls import fetch
-from jobspec_engine.rows import Failure, Suspension
 
 pytestmark = pytest.mark.usefixtures("each_send")
 
@@ -220,16 +231,6 @@ def test_without_a_timeout_a_stream_puts_its_run_off_for_as_long_as_it_lasts(
 
 
 # A run once claimed
-
-
-def fail(connection, run, token):
-    failure = Failure(run.run_id, token, timedelta(seconds=15), "attempts-used", "no", "{}")
-    return fetch(connection, SQL.fail([failure]))
-
-
-def release(connection, run, token):
-    released = fetch(connection, SQL.release([Suspension(run.run_id, token)]))
-    return [one.run_id for one in released]
 
 
 def stay_running(connection, run, token):

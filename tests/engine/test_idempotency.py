@@ -12,21 +12,21 @@ import pytest
 from databases import together
 from enginekit import (
     EMAIL,
-    SQL,
     blocked,
     claim,
+    complete,
     count,
     dead_letters,
+    fail,
     job,
     jobs,
+    release,
     run_of,
     runs,
     until,
     used_keys,
 )
 from jobspec_engine import Client, Event
-from jobspec_engine.calls import fetch
-from jobspec_engine.rows import Completion, Failure, Suspension
 
 pytestmark = pytest.mark.usefixtures("each_send")
 
@@ -145,14 +145,10 @@ def test_a_key_is_free_again_when_its_window_has_ended_and_not_before(dsn, clock
 
 
 ENDS = {
-    "completed": lambda run, token: SQL.complete([Completion(run.run_id, token, "1")]),
-    "failed": lambda run, token: SQL.fail(
-        [Failure(run.run_id, token, None, "attempts-used", "no", "{}")]
-    ),
-    "retried": lambda run, token: SQL.fail(
-        [Failure(run.run_id, token, timedelta(0), "attempts-used", "no", "{}")]
-    ),
-    "given back": lambda run, token: SQL.release([Suspension(run.run_id, token)]),
+    "completed": complete,
+    "failed": partial(fail, delay=None),
+    "retried": fail,
+    "given back": release,
 }
 
 
@@ -167,7 +163,7 @@ def test_a_key_is_free_at_the_end_of_its_run_if_it_counts_for_so_long(dsn, conne
         (run,) = claim(connection, token=token)
         again = client.send("event", {"key": "k"}).jobs
         assert [one.outcome for one in again] == ["duplicate"] * 2
-        assert fetch(connection, ENDS[end](run, token))
+        assert ENDS[end](connection, run, token)
         outcome, beside = [one.outcome for one in client.send("event", {"key": "k"}).jobs]
     assert beside == "duplicate"
     is_free = window == "while-active" and end in {"completed", "failed"}

@@ -14,9 +14,12 @@ from enginekit import (
     SQL,
     Gate,
     claim,
+    complete,
     count,
     dead_letters,
+    fail,
     job,
+    release,
     run_of,
     run_until_idle,
     send,
@@ -27,7 +30,7 @@ from enginekit import (
 from jobspec_engine import Client
 from jobspec_engine.calls import fetch
 from jobspec_engine.leases import LeaseKeeper
-from jobspec_engine.rows import Completion, Failure, Held, Renewed, Suspension
+from jobspec_engine.rows import Held, Renewed, Suspension
 from jobspec_engine.step_statements import MemoWrite, StepStatements
 
 LEASE = timedelta(seconds=30)
@@ -38,21 +41,8 @@ def reclaim(connection, max_refunds=5, limit=100):
     return [one.state for one in fetch(connection, SQL.reclaim(max_refunds, limit))]
 
 
-def complete(connection, run, token, result="1"):
-    return fetch(connection, SQL.complete([Completion(run.run_id, token, result)]))
-
-
-def fail(connection, run, token, delay=timedelta(seconds=15)):
-    failure = Failure(run.run_id, token, delay, "attempts-used", "no", "{}")
-    return fetch(connection, SQL.fail([failure]))
-
-
 def heartbeat(connection, run, token, lease=LEASE):
     return fetch(connection, SQL.heartbeat([Held(run.run_id, token)], lease))
-
-
-def release(connection, run, token):
-    return fetch(connection, SQL.release([Suspension(run.run_id, token)]))
 
 
 # The statements

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from enginekit import (
     SQL,
     Gate,
     claim,
+    complete,
     count,
     dead_letters,
+    fail,
     job,
     jobs,
+    release,
     run_of,
     run_until_idle,
     runs,
@@ -32,7 +36,6 @@ from enginekit import (
 from jobspec_engine import Client, Retention
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.retention import prune
-from jobspec_engine.rows import Completion, Failure, Suspension
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from proof.report import attack
 
@@ -309,12 +312,10 @@ def test_the_runs_of_a_dead_worker_are_reclaimed_late_by_the_jump_at_most(
 
 ACTIVE = {"idempotency": {"key": "event.data.key", "window": "while-active"}}
 ENDS = {
-    "completes": lambda run, token: SQL.complete([Completion(run.run_id, token, "1")]),
-    "fails": lambda run, token: SQL.fail(
-        [Failure(run.run_id, token, None, "not-retriable", "no", "{}")]
-    ),
-    "is cancelled": lambda run, token: SQL.release([Suspension(run.run_id, token)]),
-    "is lost": lambda *_: SQL.reclaim(5, 10),
+    "completes": complete,
+    "fails": partial(fail, delay=None),
+    "is cancelled": release,
+    "is lost": lambda connection, *_: fetch(connection, SQL.reclaim(5, 10)),
 }
 
 
@@ -329,7 +330,7 @@ def test_a_key_that_counts_while_its_run_is_active_is_free_after_that_by_any_clo
         if end in ("is cancelled", "is lost"):
             client.cancel(run.run_id)
         clock.advance(2 * LEASE)
-        fetch(connection, ENDS[end](run, run_of(connection).lease_token))
+        ENDS[end](connection, run, run_of(connection).lease_token)
         assert run_of(connection).finished_at
         clock.advance(jump)
         assert client.send("event", {"key": 1}).jobs[0].outcome == "enqueued"
@@ -372,7 +373,7 @@ def test_nothing_that_is_younger_than_its_age_is_pruned_when_the_clock_jumps(
     with Client(job(), dsn) as client:
         client.send("event", {})
     run = claim(connection)[0]
-    fetch(connection, SQL.complete([Completion(run.run_id, run_of(connection).lease_token, "1")]))
+    complete(connection, run, run_of(connection).lease_token)
     statements = UpkeepStatements()
     clock.advance(jump)
     assert drive(connection, prune(retention, statements)).runs == 0

@@ -12,10 +12,8 @@ from uuid import UUID
 
 from psycopg import OperationalError
 
-import jobspec
 from enginekit import PATIENCE
-from jobspec import Registry
-from jobspec_engine import AsyncClient, Client, Event, Worker
+from jobspec_engine import AsyncClient, Client, Event
 from jobspec_engine.calls import fetch
 from jobspec_engine.cron import Crons
 from jobspec_engine.errors import MigrationError
@@ -316,62 +314,3 @@ def send_from_a_step(world):
         world,
         lambda opened: journal(world, opened).send(write, Event("a", FULL, "from a step")),
     )
-
-
-def stepped(handler):
-    """Return jobs: one of a handler, and one that it may invoke."""
-    registry = Registry()
-    registry.job(id="stepped", triggers=["stepped"], retries=1)(handler)
-    registry.job(id="plain", triggers=["plain"])(nothing)
-    return jobspec.compile(registry)
-
-
-async def nothing(context):
-    """What the job does that is invoked."""
-
-
-async def one_of_each(context):
-    """Come to steps of every kind that does not wait for somebody else."""
-    await context.step.run("work", nothing, None)
-    await context.step.sleep("nap", timedelta(milliseconds=1))
-    await context.step.send_event("plain", {})
-    await context.step.invoke("plain", {})
-
-
-@verb()
-def work(world):
-    """A worker from its start to its end, with a run whose handler comes to steps.
-
-    What it was never told that it had claimed another one finds when the lease has run out.
-    """
-    jobs = stepped(one_of_each)
-    with Client(jobs, world.dsn) as client:
-        client.send("stepped", {}, id="stepped")
-    world.arm()
-    for _ in range(2):
-        asyncio.run(Worker(jobs, world.line.dsn, lease=LEASE).run(until_idle=True))
-        world.clock.advance(10 * LEASE)
-
-
-@verb()
-def stop_at_once(world):
-    """A worker that is told to stop while a handler is at work, and tries nothing twice then."""
-
-    async def stopped():
-        entered = asyncio.Event()
-
-        async def waits(_):
-            entered.set()
-            await asyncio.Event().wait()
-
-        jobs = stepped(waits)
-        with Client(jobs, world.dsn) as client:
-            client.send("stepped", {}, id="stepped")
-        worker = Worker(jobs, world.line.dsn, lease=LEASE)
-        running = asyncio.create_task(worker.run(until_idle=True))
-        await asyncio.wait_for(entered.wait(), PATIENCE)
-        world.arm()
-        worker.stop(now=True)
-        await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(stopped())

@@ -33,6 +33,7 @@ class Cutter:
         self.passed = 0
         self.delay = lambda: None
         self.is_done = threading.Event()  # the statement in which the line broke
+        self._is_down = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks = set()
@@ -63,13 +64,27 @@ class Cutter:
         self._at = 0
         return has_cut
 
+    def go_down(self):
+        """Break all lines, and let nobody through until it is up again."""
+        self._is_down = True
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()
+
+    def go_up(self):
+        self._is_down = False
+
     async def _close(self):
         self._listener.close()
+        await self._hang_up()
+
+    async def _hang_up(self):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader, writer):
+        if self._is_down:
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

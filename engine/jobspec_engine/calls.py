@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.rows import tuple_row
 
-from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection, executing
+from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -41,9 +41,10 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     They come in Postgres's binary format. As text, times are written as the session's `DateStyle`
     and `IntervalStyle` say, and psycopg reads the usual one only.
     """
-    if isinstance(connection, OwnConnection):
-        return connection.wait(_executing(connection, call))
     query, params = _as_sent(call)
+    if isinstance(connection, OwnConnection):
+        rows = connection.session.executing(query, params, call.row, call.meanwhile)
+        return connection.wait(rows)
     with RawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
             cursor.execute(query, params, binary=True)
@@ -56,9 +57,10 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
 
 async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows. As `fetch`."""
-    if isinstance(connection, OwnAsyncConnection):
-        return await connection.wait(_executing(connection, call))
     query, params = _as_sent(call)
+    if isinstance(connection, OwnAsyncConnection):
+        rows = connection.session.executing(query, params, call.row, call.meanwhile)
+        return await connection.wait(rows)
     async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
         if call.meanwhile is None:
             await cursor.execute(query, params, binary=True)
@@ -67,13 +69,6 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
                 await cursor.execute(query, params, binary=True)
                 call.meanwhile()
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
-
-
-def _executing(
-    connection: OwnConnection | OwnAsyncConnection, call: Call[Row]
-) -> Generator[Any, Any, list[Row]]:
-    query, params = _as_sent(call)
-    return executing(connection, query, params, call.row, meanwhile=call.meanwhile)
 
 
 def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:

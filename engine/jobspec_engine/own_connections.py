@@ -28,77 +28,81 @@ class OwnConnection(Connection[Any]):
     """A connection that only we execute statements on."""
 
     @cached_property
-    def known(self) -> Known:
-        """What it was asked so far."""
-        return Known()
+    def session(self) -> Session:
+        """How it executes statements."""
+        return Session(self)
 
 
 class OwnAsyncConnection(AsyncConnection[Any]):
     """A connection that only we execute statements on."""
 
     @cached_property
-    def known(self) -> Known:
-        """What it was asked so far."""
-        return Known()
+    def session(self) -> Session:
+        """How it executes statements."""
+        return Session(self)
 
 
-class Known:
-    """Statements that a connection was asked, each with the types of its parameters."""
+class Session:
+    """Executes statements on a connection, and keeps what serves the next one as well.
 
-    def __init__(self) -> None:
+    That is how values of each type are written and read, and which statements are prepared: a
+    statement is another one where its parameters are of other types.
+    """
+
+    def __init__(self, connection: OwnConnection | OwnAsyncConnection) -> None:
+        self._connection = connection
+        self._transformer = Transformer(connection)
         self._uses: Counter[tuple[bytes, tuple[int, ...]]] = Counter()
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
 
-    def prepared(
-        self, connection: OwnConnection | OwnAsyncConnection, query: bytes, types: tuple[int, ...]
-    ) -> Generator[Any, Any, bytes | None]:
+    def executing(
+        self,
+        query: bytes,
+        values: Sequence[object],
+        row: Callable[[Sequence[Any]], Row],
+        meanwhile: Callable[[], object] | None,
+    ) -> Generator[Any, Any, list[Row]]:
+        """Execute a statement and return its rows: what the connection's `wait` takes.
+
+        Parameters are numbered; rows come in Postgres's binary format. `meanwhile` is called while
+        the database is at it. Raises `psycopg.Error`.
+        """
+        transformer, pgconn = self._transformer, self._connection.pgconn
+        params = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        types, formats = transformer.types or (), transformer.formats
+        name = yield from self._prepared(query, types)
+        if name is None:
+            pgconn.send_query_params(query, params, types, formats, Format.BINARY)
+        else:
+            pgconn.send_query_prepared(name, params, formats, Format.BINARY)
+        yield from send(pgconn)
+        if meanwhile is not None:
+            meanwhile()
+        result = _require_done((yield from fetch_many(pgconn)))
+        transformer.set_pgresult(result)
+        rows = transformer.load_rows(0, result.ntuples, row)
+        transformer.set_pgresult(None)  # it may be large
+        return rows
+
+    def _prepared(self, query: bytes, types: tuple[int, ...]) -> Generator[Any, Any, bytes | None]:
         """Return by which name a statement is prepared; None: it is not.
 
         It is prepared once it was used `prepare_threshold` times, as a cursor does.
         """
         statement = query, types
         name = self._names.get(statement)
-        threshold = connection.prepare_threshold
+        threshold = self._connection.prepare_threshold
         if name is not None or threshold is None:
             return name
         self._uses[statement] += 1
         if self._uses[statement] <= threshold:
             return None
         name = b"jobspec_%d" % len(self._names)
-        connection.pgconn.send_prepare(name, query, param_types=types)
-        _require_done((yield from execute(connection.pgconn)))
+        pgconn = self._connection.pgconn
+        pgconn.send_prepare(name, query, param_types=types)
+        _require_done((yield from execute(pgconn)))
         self._names[statement] = name
         return name
-
-
-def executing(
-    connection: OwnConnection | OwnAsyncConnection,
-    query: bytes,
-    values: Sequence[object],
-    row: Callable[[Sequence[Any]], Row],
-    *,
-    meanwhile: Callable[[], object] | None,
-) -> Generator[Any, Any, list[Row]]:
-    """Execute a statement and return its rows: what the connection's `wait` takes.
-
-    Parameters are numbered; rows come in Postgres's binary format. `meanwhile` is called while the
-    database is at it. Raises `psycopg.Error`.
-    """
-    transformer = Transformer(connection)
-    params = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
-    types, formats = transformer.types or (), transformer.formats
-    name = yield from connection.known.prepared(connection, query, types)
-    pgconn = connection.pgconn
-    if name is None:
-        pgconn.send_query_params(query, params, types, formats, Format.BINARY)
-    else:
-        pgconn.send_query_prepared(name, params, formats, Format.BINARY)
-    yield from send(pgconn)
-    if meanwhile is not None:
-        meanwhile()
-    result = _require_done((yield from fetch_many(pgconn)))
-    transformer.set_pgresult(result)
-    return transformer.load_rows(0, result.ntuples, row)
 
 
 def _require_done(results: Sequence[PGresult]) -> PGresult:

@@ -14,7 +14,7 @@ from psycopg import OperationalError
 
 from enginekit import PATIENCE
 from jobspec_engine import AsyncClient, Client, Event
-from jobspec_engine.calls import fetch
+from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cron import Crons
 from jobspec_engine.errors import MigrationError
 from jobspec_engine.journal import Journal
@@ -83,8 +83,7 @@ def abandoned(world):
 def awaiting(world):
     """Have a run wait for an event."""
     held(world)
-    call = StepCall(StepKey("", "wait", 1), "wait", 1)
-    write = MemoWrite.of(world.held[0], call, "waiting")
+    write = MemoWrite.of(world.held[0], _step("wait"), "waiting")
     fetch(world.connection, STEPS.remember([write._replace(delay=HOUR, event_name="a")]))
 
 
@@ -244,15 +243,11 @@ def reclaim(world):
 
 @verb(before=[old])
 def prune_everything(world):
+    """Prune, and once more: what somebody held the next one has."""
     age = timedelta(minutes=1)
     retention = Retention(age, age, age, batch=5)
-
-    async def pruned(opened):
-        """Prune, time and again: what somebody held the next one has."""
-        for _ in range(2):
-            await opened.drive(prune(retention, UPKEEP))
-
-    database(world, pruned)
+    database(world, lambda opened: opened.drive(prune(retention, UPKEEP)))
+    drive(world.connection, prune(retention, UPKEEP))
 
 
 @verb(before=[scheduled])
@@ -291,6 +286,22 @@ def remember_steps(world):
         )
     ]
     database(world, lambda opened: opened.fetch(STEPS.remember(writes)))
+
+
+@verb(before=[awaiting])
+def look_back(world):
+    """Settle a wait by an event that came before it."""
+    call = STEPS.look_back(world.held[0], StepKey("", "wait", 1), None, [])
+    database(world, lambda opened: opened.fetch(call))
+
+
+@verb(before=[held])
+def reopen(world):
+    """Have a step tried again that failed."""
+    failed = MemoWrite.of(world.held[0], _step("run"), "failed")._replace(error='"e"')
+    fetch(world.connection, STEPS.remember([failed]))
+    call = STEPS.reopen(world.held[0], StepKey("", "run", 1))
+    database(world, lambda opened: opened.fetch(call))
 
 
 def journal(world, opened):

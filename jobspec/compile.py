@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -17,6 +18,7 @@ from jobspec.modules import declared_in, is_module, is_python, report_python
 from jobspec.settings import FoundSettings, Settings, find_settings
 from jobspec.source import Source, Span
 from jobspec.spec import (
+    Declarations,
     Findings,
     Job,
     ReadFile,
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
 
     from jobspec.targets.unsupported import Target
 
-Spec = str | Path | Source | Job
-"""A path of a file or directory, a text, a text with a name, or a declared job."""
+Spec = str | Path | Source | Job | Declarations
+"""A path of a file or directory, a text, a text with a name, a declared job, or a registry."""
 
 
 Item = TypeVar("Item")
@@ -166,16 +168,19 @@ def examine(
 
 
 def _several(specs: object) -> Iterable[object]:
-    if isinstance(specs, str | Path | Source | Job):
-        return (specs,)
+    """Return specs one by one, those of a registry as the jobs that it has."""
+    if isinstance(specs, str | Path | Source | Job | Declarations):
+        specs = (specs,)
     if isinstance(specs, bytes) or not isinstance(specs, Iterable):
         raise TypeError(_no_spec(specs))
-    return cast("Iterable[object]", specs)
+    several = cast("Iterable[object]", specs)
+    return chain.from_iterable(one if isinstance(one, Declarations) else (one,) for one in several)
 
 
 def _no_spec(found: object) -> str:
     kind = type(found).__name__
-    return f"a spec is a path, a text, a Source, a Job or several, and this is of type {kind}"
+    known = "a path, a text, a Source, a Job, a Registry or a list of such"
+    return f"a spec is {known}, and this is of type {kind}"
 
 
 def _texts(specs: Iterable[object], findings: Findings) -> Iterator[_Text]:

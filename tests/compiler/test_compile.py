@@ -238,6 +238,13 @@ def test_a_registry_compiles_to_its_jobs_with_their_functions():
     assert compile(jobs)["a"].retries == 0
 
 
+def test_a_registry_is_compiled_beside_files_and_other_registries():
+    first, second = Registry(), Registry()
+    first.job(id="a", triggers=["a"])(print)
+    second.job(id="b", triggers=["b"])(print)
+    assert list(compile([first, TWO_JOBS, second])) == ["a", *compile(TWO_JOBS), "b"]
+
+
 @pytest.mark.parametrize("is_on", [True, False])
 def test_the_garbage_collector_is_left_as_it_was(is_on, monkeypatch):
     seen = []
@@ -260,9 +267,9 @@ def test_a_message_stays_on_one_line_whatever_it_quotes():
     assert found.message == "`xU+000AyU+202E` is not a field here"
 
 
-@pytest.mark.parametrize("specs", [None, 5, b"jobs: []", [None], [[]], [Registry()]])
+@pytest.mark.parametrize("specs", [None, 5, b"jobs: []", [None], [[]], [[Registry()]]])
 def test_what_is_no_spec_is_a_type_error_that_says_what_one_is(specs):
-    with pytest.raises(TypeError, match="a spec is a path, a text, a Source, a Job or several"):
+    with pytest.raises(TypeError, match=r"a spec is a path, .* a Registry or a list of such, and"):
         check(specs)
 
 

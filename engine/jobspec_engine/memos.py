@@ -29,9 +29,17 @@ class StepKey(NamedTuple):
     number: int
 
     def __str__(self) -> str:
+        return f"`{self.name}`{self._which()}"
+
+    @property
+    def title(self) -> str:
+        """Return what a table calls it."""
+        return f"{self.name}{self._which()}"
+
+    def _which(self) -> str:
         call = "" if self.number == 1 else f", call {self.number}"
         task = f", task {self.task}" if self.task else ""
-        return f"`{self.name}`{call}{task}"
+        return f"{call}{task}"
 
 
 class StepCall(NamedTuple):

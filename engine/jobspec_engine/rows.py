@@ -266,7 +266,10 @@ class DeadLetterRow(NamedTuple):
 
 
 class WholeRun(NamedTuple):
-    """All that is known of a run; `event_data` and `result` are JSON text."""
+    """All that is known of a run; `event_data` and `result` are JSON text.
+
+    `steps` are the memos that were written last, the latest at the end, without their results.
+    """
 
     run_id: int
     job_id: str
@@ -292,4 +295,5 @@ class WholeRun(NamedTuple):
     reason: str | None
     message: str | None
     replayed_as: int | None
+    steps: list[dict[str, Any]]
     history: list[dict[str, Any]]

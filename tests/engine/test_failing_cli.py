@@ -204,7 +204,10 @@ def test_runs_are_cancelled_by_their_keys(run, send):
     number = send()
     assert rows(run("cancel", "--job", "pay", "--idempotency-key", "x")) == [[number, "cancelled"]]
     again = run("cancel", "--job", "pay", "--job-key", "x")
-    assert (again.exit_code, again.stdout) == (1, "no runs go by this key\n")
+    assert again.exit_code == 1
+    assert again.stdout == (
+        "no run that waits or runs goes by this key; `jobspec run RUN` shows a run's own\n"
+    )
 
 
 def test_a_run_that_nobody_knows_makes_the_exit_code_one(run, send):
@@ -254,6 +257,8 @@ def test_a_dead_run_is_replayed_and_replaying_again_tells_its_replay(run, dead, 
     assert again.exit_code == 0
     (told,) = json.loads(again.stdout)
     assert (told["outcome"], told["replayed_as"]) == ("duplicate", int(new))
+    said = run("replay", dead, "--jobs", "jobs.yaml").stdout
+    assert f"it was replayed before: to try once more, replay {new}" in said
 
 
 def test_a_run_is_replayed_with_data_from_a_file(run, dead, connection, tmp_path):

@@ -24,6 +24,7 @@ from jobspec_engine.cli.options import (
 )
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
+from jobspec_engine.memos import StepKey
 from jobspec_engine.payload import is_object
 from jobspec_engine.replay import REASONS, replaced_by
 from jobspec_engine.rows import DeadLetters
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 _WHY = {
     "requested": "it is running: its worker ends it",
     "ended": "it had ended before",
-    "duplicate": "it was replayed before",
     "not-dead": "it did not end without success",
 }
 _UNKNOWN = "there is no such run; if it has ended it may have been pruned"
@@ -64,9 +64,10 @@ _since = click.option("--since", type=Since(), help="Only those that died since 
 @database_options
 @as_json
 def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way
-    """Show a run and its history.
+    """Show a run, its steps and its history.
 
-    The history has each pass that did not end well, by which worker, and why.
+    Of its steps these are the hundred that were written last. The history has each pass that did
+    not end well, by which worker, and why.
     """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         found = fetch(connection, Statements(schema).run(run_id))
@@ -80,13 +81,41 @@ def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> Non
 
 def _show_run(run: WholeRun) -> None:
     for name, value in with_values(run._asdict()).items():
-        if name != "history" and value is not None:
+        if name not in ("history", "steps") and value is not None:
             text = cell(value) if isinstance(value, datetime | str) else json.dumps(value)
             say(f"{name:<20} {text}")
+    if run.steps:
+        click.echo()
+        show(("step", "kind", "state", "failures", "recorded", "why"), map(_step_row, run.steps))
     if run.history:
         click.echo()
         show(("attempt", "worker", "started", "ended", "error"), map(_entry_row, run.history))
         say(f"\n{run.history[-1]['traceback'] or ''}".rstrip())
+
+
+def _step_row(step: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        StepKey(step["task"], step["name"], step["number"]).title,
+        step["kind"],
+        step["state"],
+        cell(step["failures"] or None),
+        cell(datetime.fromisoformat(step["recorded_at"])),
+        _why_waiting(step) if step["state"] == "waiting" else cell(_error_of(step)),
+    )
+
+
+def _why_waiting(step: dict[str, Any]) -> str:
+    """Return what a step waits for, and until when at most."""
+    awaited = {"event": step["event"], "run": step["run"]}
+    what = [f"for {name} {value}" for name, value in awaited.items() if value is not None]
+    until = step["wake_at"]
+    when = [f"until {cell(datetime.fromisoformat(until))}"] if until else []
+    return " ".join(what + when)
+
+
+def _error_of(step: dict[str, Any]) -> str | None:
+    error = step["error"]
+    return error and f"{error['type']}: {error['message']}"
 
 
 def _entry_row(entry: dict[str, Any]) -> tuple[str, ...]:
@@ -169,7 +198,7 @@ def cancel_command(
         rows = ((str(one.run_id), one.outcome, _why(one.outcome, _UNKNOWN)) for one in told)
         show(("run", "outcome", "why"), rows)
     else:
-        say("no runs go by this key")
+        say("no run that waits or runs goes by this key; `jobspec run RUN` shows a run's own")
     sys.exit(0 if told and all(one.outcome in _FINE for one in told) else 1)
 
 
@@ -253,6 +282,8 @@ def _show_replayed(replayed: list[Replayed]) -> None:
 
 def _replayed_row(one: Replayed) -> tuple[str, ...]:
     why = one.reason or _why(one.outcome, "there is no such run, or these specs lack its job")
+    if one.outcome == "duplicate":
+        why = f"it was replayed before: to try once more, replay {one.replayed_as}"
     return tuple(map(cell, (one.run_id, one.outcome, one.replayed_as, one.run_at, why)))
 
 

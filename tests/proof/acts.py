@@ -21,6 +21,7 @@ from jobspec_engine.step_statements import Child, MemoWrite
 from proof.pair import LEASE, MAX_REFUNDS, STEPS, UPKEEP
 
 LATER = timedelta(seconds=5)
+MOST_LOOKS = 3  # of one who waits; the next comes when the others are through
 
 
 def send_same_key(place, side):
@@ -72,6 +73,21 @@ def begin_waits(place, side):
     yield STEPS.remember(one._replace(delay=LATER, event_name="b") for one in waits)
 
 
+def wait_for_answer(place, side):
+    """Wait for that event as a handler does, which looks back while sends are under way."""
+    held, key = place.held[0], StepKey("", "answer", 1)
+    wait = MemoWrite.of(held, StepCall(key, "wait", 1), "waiting")
+    yield STEPS.remember([wait._replace(delay=timedelta(hours=1), event_name="b")])
+    (senders,) = yield STEPS.senders()
+    for _ in range(MOST_LOOKS):
+        found = yield STEPS.look_back(held, key, place.clock.now(), [])
+        if not (senders and found and found[0].memo.state == "waiting"):
+            return
+        (others,) = yield STEPS.senders()
+        senders = set(senders) & set(others or ())
+    place.looks_back.append(STEPS.look_back(held, key, place.clock.now(), []))
+
+
 def invoke(place, side):
     call = StepCall(StepKey("", "invoke", 1), "invoke", 1)
     yield STEPS.invoke(place.held[0], call, Child("plain", f"child of {side}", "{}", 1))
@@ -116,6 +132,7 @@ ACTS = {
     "release": release,
     "reclaim": reclaim,
     "begin_waits": begin_waits,
+    "wait_for_answer": wait_for_answer,
     "invoke": invoke,
     "replay": replay,
     "prune_all": prune_all,
@@ -125,5 +142,8 @@ ACTS = {
     "tick": tick,
 }
 
+# Those that leave what somebody holds for the next time.
+SKIPPING = {"prune_all", "tick"}
+
 # Those each of whose statements is a transaction of its own.
-APART = {"prune_all", "cancel_by_key"}
+APART = {"prune_all", "cancel_by_key", "wait_for_answer"}

@@ -20,7 +20,7 @@ from jobspec_engine import Client
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cron import Crons
 from jobspec_engine.rows import Completion, Failure, Held
-from proof.acts import ACTS, APART
+from proof.acts import ACTS, APART, SKIPPING
 from proof.pair import LEASE, STEPS, UPKEEP, compiled, forget
 from proof.recovery import recover, settled, unfinished
 from proof.report import attack
@@ -45,6 +45,7 @@ class Place:
     def lay_out(self):
         """Have a run completed, one dead, some claimed, and bursts and ticks that are due."""
         forget(self.connection)
+        self.looks_back = []
         self.clock.set(self.clock.START)
         drive(self.connection, self.crons.watch())
         self.client.send("a", {"once": "p", "key": "q"}, id="e0")
@@ -60,9 +61,12 @@ class Place:
         self.due = drive(self.connection, self.crons.watch())
 
     def left(self, acts, endings):
-        """Return what is left when all has come to its end. What a pruning skipped the next has."""
-        if ("prune_all", COMMIT) in zip(acts, endings, strict=True):
-            drive(self.connection, ACTS["prune_all"](self, "c"))
+        """Return what is left when all has come to its end."""
+        for act, ending in zip(acts, endings, strict=True):
+            if act in SKIPPING and ending == COMMIT:
+                drive(self.connection, ACTS[act](self, "c"))
+        for call in self.looks_back:
+            fetch(self.connection, call)
         recover(self.connection, self.clock, list(self.jobs))
         return settled(self.connection)
 
@@ -131,7 +135,7 @@ class Session:
 def meet(place, dsn, acts, endings, prefix):
     """Have two sessions act in an order: return what is left, and who acted at each choice.
 
-    `prefix` says who acts where both can; behind it the first of them does.
+    `prefix` says who acts where both can; behind it the one goes on who acted last.
     """
     place.lay_out()
     choices = []
@@ -145,7 +149,7 @@ def meet(place, dsn, acts, endings, prefix):
                 until(lambda: not (one.waits and other.waits), "the end of a wait")
                 continue
             if len(free) == 2:
-                choices.append(prefix[len(choices)] if len(choices) < len(prefix) else 0)
+                choices.append((prefix[len(choices) :] or choices[-1:])[0])
             free[choices[-1] if len(free) == 2 else 0].act(place.connection)
     return place.left(acts, endings), choices
 
@@ -153,14 +157,15 @@ def meet(place, dsn, acts, endings, prefix):
 def orders(meeting, most):
     """Take a meeting through its orders, at most so many: yield what each of them left."""
     chance = random.Random(0)
-    ahead = [[]]
+    first = [[0, 1], [1, 0]]  # one does all it does when the other has just begun
+    ahead = [[0, 0], [1, 1]]
     for _ in range(most):
-        if not ahead:
+        if not (first or ahead):
             return
-        prefix = ahead.pop(chance.randrange(len(ahead)))
+        prefix = first.pop(0) if first else ahead.pop(chance.randrange(len(ahead)))
         left, choices = meeting(prefix)
         yield choices, left
-        ahead += [[*choices[:at], 1] for at in range(len(prefix), len(choices))]
+        ahead += [[*choices[:at], 1 - choices[at]] for at in range(len(prefix), len(choices))]
 
 
 def one_after_the_other(place, dsn, acts, endings):

@@ -15,7 +15,7 @@ test: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # All that attacks the guarantees, with larger numbers than `make test`, on the bundled Postgres and on
-# Debian's 15 where that is installed; then a table of what came of it. It takes an hour or two.
+# Debian's 15 where that is installed; then a table of what came of it. It takes some hours.
 proof: $(READY)
 	$(BIN)/python tests/proof/prove.py
 

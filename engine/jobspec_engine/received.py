@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,10 +22,13 @@ class ReceivedEvent:
     def __init__(self, id: str, name: str, ts: int, json: str) -> None:  # noqa: A002  its field
         vars(self).update(id=id, name=name, ts=ts, json=json)  # one call, and not one a field
 
-    @cached_property
+    @property
     def data(self) -> Any:
         """The data as it was sent."""
-        return json.loads(self.json)
+        values = vars(self)  # Python 3.11 takes a lock for a `cached_property`, as long as to read
+        if "data" not in values:
+            values["data"] = json.loads(self.json)
+        return values["data"]
 
 
 def event_of(run: Claimed) -> ReceivedEvent:

@@ -30,6 +30,12 @@ _EMPTY = Struct("!iiI").pack
 _LENGTH = Struct("!i").pack
 _NULL = _LENGTH(-1)
 
+# Values of a fixed length, which is told before.
+_INTEGER = Struct("!ii").pack
+_BIG_INTEGER = Struct("!iq").pack
+_BOOLEAN = Struct("!i?").pack
+_INTERVAL = Struct("!iqii").pack
+
 Value = TypeVar("Value")
 
 
@@ -47,34 +53,28 @@ class Column(list["Value | None"]):
         self.written = self._array()
 
     def _array(self) -> bytes:
-        if not self:
+        count = len(self)
+        if not count:
             return _EMPTY(0, 0, self.element_oid)
         has_null = None in self
-        header = _HEADER(1, has_null, self.element_oid, len(self), 1)
-        if self.count(self[0]) == len(self):  # such as the name of most events
-            return header + self._value(self[0]) * len(self)
-        return header + (b"".join(map(self._value, self)) if has_null else self._values(self))
+        header = _HEADER(1, has_null, self.element_oid, count, 1)
+        if self.count(self[0]) == count:  # such as the name of most events
+            return header + self._value_or_null(self[0]) * count
+        return header + (
+            b"".join(map(self._value_or_null, self)) if has_null else self._values(self)
+        )
 
-    def _value(self, value: Value | None) -> bytes:
-        return _NULL if value is None else self._values((value,))
+    def _value_or_null(self, value: Value | None) -> bytes:
+        return _NULL if value is None else self._value(value)
 
-    @abstractmethod
     def _values(self, column: Sequence[Any]) -> bytes:
-        """Return values, none of them null, each with its length before it."""
+        """Return values, none of them null."""
+        return b"".join(map(self._value, column))
 
-
-class Texts(Column[str]):
-    """A column of text."""
-
-    oid, element_oid = 1009, 25
-
-    def __init__(self, values: Iterable[str | None], encoding: str = "utf-8") -> None:
-        self._encoding = encoding
-        super().__init__(values)
-
-    def _values(self, column: Sequence[str]) -> bytes:
-        encoding = self._encoding
-        return _sized([text.encode(encoding) for text in column])
+    @staticmethod
+    @abstractmethod
+    def _value(value: Any) -> bytes:
+        """Return a value with its length before it."""
 
 
 class Digests(Column[bytes]):
@@ -82,8 +82,35 @@ class Digests(Column[bytes]):
 
     oid, element_oid = 1001, 17
 
+    @staticmethod
+    def _value(value: bytes) -> bytes:
+        return _with_length(value)
+
     def _values(self, column: Sequence[bytes]) -> bytes:
-        return _sized(column)
+        return _with_lengths(column)
+
+
+class Texts(Column[str]):
+    """A column of text."""
+
+    oid, element_oid = 1009, 25
+
+    @staticmethod
+    def _value(value: str) -> bytes:
+        return _with_length(value.encode())
+
+    def _values(self, column: Sequence[str]) -> bytes:
+        return _with_lengths([text.encode() for text in column])
+
+    def encoded(self, encoding: str) -> bytes:
+        """Return the array in another encoding than UTF-8."""
+        return _Encoded(None if text is None else text.encode(encoding) for text in self).written
+
+
+class _Encoded(Digests):
+    """A column of text that is encoded."""
+
+    oid, element_oid = Texts.oid, Texts.element_oid
 
 
 class Integers(Column[int]):
@@ -91,8 +118,9 @@ class Integers(Column[int]):
 
     oid, element_oid = 1007, 23
 
-    def _values(self, column: Sequence[int]) -> bytes:
-        return _packed("i", 4, column)
+    @staticmethod
+    def _value(value: int) -> bytes:
+        return _INTEGER(4, value)
 
 
 class BigIntegers(Column[int]):
@@ -100,8 +128,9 @@ class BigIntegers(Column[int]):
 
     oid, element_oid = 1016, 20
 
-    def _values(self, column: Sequence[int]) -> bytes:
-        return _packed("q", 8, column)
+    @staticmethod
+    def _value(value: int) -> bytes:
+        return _BIG_INTEGER(8, value)
 
 
 class Booleans(Column[bool]):
@@ -109,8 +138,9 @@ class Booleans(Column[bool]):
 
     oid, element_oid = 1000, 16
 
-    def _values(self, column: Sequence[bool]) -> bytes:
-        return _packed("?", 1, column)
+    @staticmethod
+    def _value(value: object) -> bytes:
+        return _BOOLEAN(1, value)
 
 
 class Intervals(Column["timedelta"]):
@@ -118,11 +148,9 @@ class Intervals(Column["timedelta"]):
 
     oid, element_oid = 1187, 1186
 
-    def _values(self, column: Sequence[timedelta]) -> bytes:
-        pack = Struct("!iqii").pack
-        return b"".join(
-            pack(16, one.seconds * 1_000_000 + one.microseconds, one.days, 0) for one in column
-        )
+    @staticmethod
+    def _value(value: timedelta) -> bytes:
+        return _INTERVAL(16, value.seconds * 1_000_000 + value.microseconds, value.days, 0)
 
 
 class Uuids(Column["UUID"]):
@@ -130,23 +158,25 @@ class Uuids(Column["UUID"]):
 
     oid, element_oid = 2951, 2950
 
+    @staticmethod
+    def _value(value: UUID) -> bytes:
+        return _with_length(value.bytes)
+
     def _values(self, column: Sequence[UUID]) -> bytes:
         written: dict[int, bytes] = {}  # most are the same object, which takes long to write
-        return b"".join([written.get(id(one)) or _uuid(one, written) for one in column])
+        for value in column:
+            if id(value) not in written:
+                written[id(value)] = self._value(value)
+        return b"".join([written[id(value)] for value in column])
 
 
-def _uuid(value: UUID, written: dict[int, bytes]) -> bytes:
-    return written.setdefault(id(value), _LENGTH(16) + value.bytes)
+def _with_length(value: bytes) -> bytes:
+    return _LENGTH(len(value)) + value
 
 
-def _sized(values: Sequence[bytes]) -> bytes:
+def _with_lengths(values: Sequence[bytes]) -> bytes:
     lengths = map(_LENGTH, map(len, values))
     return b"".join(chain.from_iterable(zip(lengths, values, strict=True)))
-
-
-def _packed(code: str, size: int, column: Sequence[int]) -> bytes:
-    pack = Struct(f"!i{code}").pack
-    return b"".join([pack(size, value) for value in column])
 
 
 class _ColumnDumper(Dumper):
@@ -162,7 +192,7 @@ class _ColumnDumper(Dumper):
     def dump(self, obj: Column[Any]) -> bytes:
         """Return a column as a binary array, its text in the encoding of the connection."""
         if self._encoding != "utf-8" and isinstance(obj, Texts):
-            return Texts(obj, self._encoding).written
+            return obj.encoded(self._encoding)
         return obj.written
 
 

@@ -32,13 +32,14 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize(("kind", "name", "values"), COLUMNS, ids=[name for _, name, _ in COLUMNS])
-@pytest.mark.parametrize("empty", [None, "with nulls", "only nulls", "no value"])
+@pytest.mark.parametrize("empty", [None, "with nulls", "only nulls", "no value", "alike"])
 def test_a_column_arrives_as_it_was(connection, kind, name, values, empty):
     column = {
         None: values,
         "with nulls": [None, *values, None],
         "only nulls": [None, None],
         "no value": [],
+        "alike": [values[-1]] * 3,
     }[empty]
     query = "select array(select unnest(%s)), pg_typeof(%s)::text"
     found = connection.execute(query, [kind(column), kind(column)]).fetchone()
@@ -47,7 +48,7 @@ def test_a_column_arrives_as_it_was(connection, kind, name, values, empty):
 
 def test_text_is_written_in_the_encoding_of_its_connection(dsn):
     with psycopg.connect(dsn, client_encoding="latin1") as connection:
-        assert connection.execute("select %s", [Texts(["ü"])]).fetchone() == (["ü"],)
+        assert connection.execute("select %s", [Texts(["ü", None])]).fetchone() == (["ü", None],)
 
 
 def test_a_connection_that_was_there_before_learns_of_columns(dsn):

@@ -1,7 +1,7 @@
 """A database that is away for longer than leases last, for one worker or for all of them.
 
 What ended meanwhile waits in the worker, no more than it had claimed before. Its end is recorded
-when the database is back, unless somebody else has the run by then.
+when the database is back, unless the run was reclaimed first: then it runs again.
 """
 
 from __future__ import annotations

@@ -81,9 +81,7 @@ class Upkeep:
         """Let everybody see that this worker is at work, now and then."""
         at = time.monotonic()
         if self._shown_at is None or at - self._shown_at >= _SHOW_EVERY:
-            self._shown_at = (
-                at  # before the answer: who is cancelled until then may be seen already
-            )
+            self._shown_at = at  # who is cancelled before the answer may be seen already
             await self._database.fetch(
                 self._statements.see_worker(self._worker_id, self._name, self._job_ids)
             )

@@ -273,6 +273,7 @@ class Worker:
         if ended is None:
             self._keeper.drop([entry.held])
             self._log_lost(entry.run.run_id)
+            self._nudge.set()
             return
         if isinstance(ended, Failure):
             self._log.of_attempt(entry.run, logging.WARNING, failed_words(ended))

@@ -227,6 +227,15 @@ def test_changes_are_shown_by_job_with_what_they_mean(run):
     )
 
 
+def test_what_was_renamed_removed_and_added_is_said_so(run, tmp_path):
+    renamed = OLD.partition("  - id: gone")[0].replace("id: email.send", "id: mail.send")
+    (tmp_path / "renamed.yaml").write_text(renamed, encoding="utf-8")
+    lines = run("old.yaml", "renamed.yaml").stdout.splitlines()
+    assert {"mail.send (renamed from email.send)", "gone (removed)"} <= {*lines}
+    (tmp_path / "more.yaml").write_text(OLD + "    debounce: {period: 1m}\n", encoding="utf-8")
+    assert "  debounce: + {period: 1m}" in run("old.yaml", "more.yaml").stdout.splitlines()
+
+
 def test_no_change_is_said_and_succeeds(run):
     result = run("old.yaml", "old.yaml")
     assert (result.exit_code, result.stdout) == (0, "no job changes\n")
@@ -337,6 +346,19 @@ def test_a_faulty_spec_of_a_revision_is_shown_by_its_git_name(repository, tmp_pa
     result = repository("main~1:./jobs", "main:./jobs")
     assert result.exit_code == 2
     assert "main:./jobs/a.yaml:1:" in result.stderr
+
+
+def test_a_spec_of_a_revision_that_is_not_utf_8_is_misuse(repository, tmp_path):
+    (tmp_path / "service" / "jobs" / "a.yaml").write_bytes("# é".encode("latin-1"))
+    git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-aqm", "another encoding")
+    result = repository("--git", "main~1..main", "jobs")
+    assert (result.exit_code, "is not UTF-8" in result.stderr) == (2, True)
+
+
+def test_revisions_without_git_are_misuse(run, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    result = run("--git", "main..", "old.yaml")
+    assert (result.exit_code, "git is not installed" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

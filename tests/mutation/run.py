@@ -55,7 +55,7 @@ PYPROJECT = """\
 source_paths = ["{package}"]
 only_mutate = {changed}
 also_copy = ["tests", "examples", "docs", "jobspec", "jobspec_engine", "jobspec_grammars"]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "no:xdist"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutation.quick_first"]
 pytest_add_cli_args_test_selection = {tests}
 track_dependencies = false
 use_git_change_detection = false
@@ -104,6 +104,7 @@ PARTS = {
             "tests/engine/test_retries.py",
             "tests/engine/test_timeouts.py",
             "tests/engine/test_hostile_handlers.py",
+            "tests/engine/test_step_drift.py",
             "tests/engine/test_worker.py",
         ),
     ),

@@ -8,6 +8,8 @@ from jobspec.events import UNKNOWN, read_schema
 from jobspec.events.lookup import DeadEnd, look_up
 from jobspec.events.shapes import Array, Boolean, Null, Number, Object, OneOf, Property, String
 
+NINE_OBJECTS = {"anyOf": [{"type": "object", "required": [name]} for name in "abcdefghi"]}
+
 
 def shape(schema):
     """The shape of a value, as the only field of an event's data."""
@@ -61,6 +63,12 @@ def faults(schema):
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, OneOf((String(), Null()))),
         ({"oneOf": [{"type": "string"}, {"type": "string"}]}, String()),
         ({"allOf": [{"type": ["string", "null"]}, {"type": "string"}]}, String()),
+        ({"allOf": [{"type": "number"}, {"type": "integer"}]}, Number()),
+        (
+            {"allOf": [{"enum": ["a", "b"]}, {"enum": ["b", "c"]}]},
+            String(frozenset("b"), has_fixed_length=True),
+        ),
+        ({"allOf": [NINE_OBJECTS, NINE_OBJECTS]}, UNKNOWN),  # more than anybody would read of
         ({"type": "string", "anyOf": [{"pattern": "a"}, {"maxLength": 3}]}, String()),
         ({"type": "object", "properties": {}}, Object({})),
         ({"type": "object"}, Object({}, UNKNOWN)),

@@ -58,6 +58,9 @@ def test_a_dot_needs_a_name_on_both_sides(text, expected):
     ("text", "expected"),
     [
         ("'x'.a", [("JS122", ".a")]),
+        ("'x'.?a", [("JS119", ".?"), ("JS122", ".?a")]),
+        ("event.data.a[0].?b", [("JS112", "[0]"), ("JS119", ".?")]),
+        ("'x'('y')", [("JS111", "('y')")]),
         ("'x'.size()", [("JS110", "size()")]),
         ("event.data.a.size().b", [("JS110", "size()")]),
         ("size(event.data.a)", [("JS110", "size(event.data.a)")]),

@@ -233,6 +233,15 @@ def test_an_event_that_is_no_mapping_is_an_error():
         KeyTemplate.parse("event.data.a").resolve([])
 
 
+def test_a_value_that_nests_deep_is_read_and_a_deeper_one_is_an_error():
+    value: list[object] = []
+    for _ in range(MAX_DEPTH - 2):
+        value = [value]
+    assert text_of(value) == "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
+    with pytest.raises(EventError, match=f"nests deeper than {MAX_DEPTH:,} levels"):
+        text_of([value])
+
+
 def test_a_value_that_holds_itself_is_an_error():
     endless: list[object] = []
     endless.append(endless)

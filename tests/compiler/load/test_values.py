@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
-from jobspec.load import MappingNode, ScalarNode, SequenceNode, load_text
+from jobspec.load import MappingNode, ScalarNode, SequenceNode, load_text, yaml_events
 from jobspec.source import Span
 
 
@@ -138,3 +139,8 @@ def test_json_is_read_with_places():
 
 def test_json_allows_line_separators_in_texts():
     assert plain('["\u2028"]', "jobs.json") == ["\u2028"]
+
+
+def test_without_libyaml_the_slower_parser_serves(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml._yaml", None)
+    assert yaml_events._fastest_parser() is yaml_events.PythonParser

@@ -149,15 +149,11 @@ def test_many_templates_of_shared_beginnings_look_each_step_up_once():
 
 @pytest.mark.parametrize("value", [None, b"event.data.a", 5])
 def test_what_is_no_text_is_a_type_error_that_says_so(value):
-    with pytest.raises(TypeError, match="a key template is a text"):
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=f"a key template is a text, and this is of type {kind}"):
         KeyTemplate.parse(value)
 
 
 def test_a_text_that_begins_the_template_begins_at_its_beginning():
     (literal,) = KeyTemplate.parse("'x'").terms
     assert literal.span == Span(0, 3)
-
-
-def test_what_is_no_text_is_refused_by_its_type():
-    with pytest.raises(TypeError, match="a key template is a text, and this is of type int"):
-        KeyTemplate.parse(5)

@@ -57,7 +57,7 @@ class AsyncClient:
         self._jobs = jobs
         self._statements = Statements(schema)
         self._pool = AsyncPool(dsn, schema, max_connections, connect_timeout)
-        self._single = Coalescer(self._send)
+        self._single = Coalescer(self._send, size=_size)
         self._wake = AsyncWaker(lambda: self._pool.drive(self._wake_up))
 
     async def __aenter__(self) -> Self:
@@ -193,3 +193,7 @@ class AsyncClient:
 
     def _wake_up(self, _: int) -> Calls[list[None]]:
         return only(self._statements.wake())
+
+
+def _size(one: Prepared) -> int:
+    return len(one.event.data)

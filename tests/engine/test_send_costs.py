@@ -137,6 +137,15 @@ def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypat
     assert len({one.event_id for one in sent}) == 7
 
 
+async def test_large_events_that_are_sent_at_the_same_time_go_by_fewer(dsn, trips, monkeypatch):
+    monkeypatch.setattr("jobspec_engine.coalesce._BATCH_SIZE", 2_000)
+    async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
+        async with client._pool._pool.connection() as own:
+            trips.follow(own)
+        await asyncio.gather(*(client.send("plain", {"text": "x" * 900}) for _ in range(7)))
+        assert trips.taken() == 4
+
+
 def test_a_bulk_makes_and_tells_nothing_while_the_database_waits(monkeypatch):
     """What it makes of the next events is ready to be sent when the last ones are there."""
     calls = Bulk([Event("plain", {})] * 2_500, COMPILED, SQL).send(tries=1)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg import AsyncConnection
 
 from enginekit import count, jobs, run_of, runs
 from jobspec_engine import AsyncClient, Client, Event, calls
@@ -157,6 +158,15 @@ def test_a_transaction_of_the_caller_s_is_not_begun_again(client, dsn, connectio
     at_first(connection, "job_event", UNDO.format("40P01"))
     with psycopg.connect(dsn) as sending, pytest.raises(psycopg.errors.DeadlockDetected):
         client.send("plain", {}, connection=sending)
+    assert count(connection, "job_event") == 0
+
+
+async def test_nor_is_one_of_an_async_caller_s(dsn, connection):
+    at_first(connection, "job_event", UNDO.format("40P01"))
+    async with AsyncClient(COMPILED, dsn) as client, await AsyncConnection.connect(dsn) as sending:
+        with pytest.raises(psycopg.errors.DeadlockDetected):
+            await client.send("plain", {}, connection=sending)
+        await sending.rollback()
     assert count(connection, "job_event") == 0
 
 

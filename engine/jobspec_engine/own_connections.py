@@ -76,9 +76,12 @@ class Session:
         else:
             pgconn.send_query_prepared(name, params, formats, Format.BINARY)
         yield from send(pgconn)
-        if meanwhile is not None:
-            meanwhile()
-        result = _require_done((yield from fetch_many(pgconn)))
+        try:
+            if meanwhile is not None:
+                meanwhile()
+        finally:  # the connection takes nothing else before
+            results = yield from fetch_many(pgconn)
+        result = _require_done(results)
         transformer.set_pgresult(result)
         rows = transformer.load_rows(0, result.ntuples, row)
         transformer.set_pgresult(None)  # it may be large

@@ -64,3 +64,12 @@ def test_what_is_done_meanwhile_is_done_before_the_rows_are_here(own):
     done = []
     call = Call(b"select 1", {}, lambda row: (*done, *row), meanwhile=lambda: done.append("done"))
     assert fetch(own, call) == [("done", 1)]
+
+
+def test_what_goes_wrong_meanwhile_leaves_the_connection_fit(own):
+    def go_wrong():
+        raise ValueError("meanwhile")
+
+    with pytest.raises(ValueError, match="meanwhile"):
+        fetch(own, Call(b"select 1", {}, tuple, meanwhile=go_wrong))
+    assert tell(own, 1) == [(2,)]

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
-from jobspec_engine.calls import Begun
+from jobspec_engine.calls import MOST_CHARACTERS, Begun
 from jobspec_engine.events import new_ids
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 # before are told of: so few that this begins soon, and so many that the way there and back counts
 # for little.
 CHUNK = 1_000
-
-# How many characters of data fill a chunk before: Postgres takes no statement of a gigabyte.
-CHARACTERS = 32 << 20
 
 
 class Bulk:
@@ -79,7 +76,7 @@ class Bulk:
         end = start + len(events)
         self._ids += new_ids(max(end - len(self._ids), 0))
         chunk: list[Prepared] = []
-        room = CHARACTERS
+        room = MOST_CHARACTERS
         for event, event_id in zip(events, self._ids[start:end], strict=True):
             chunk.append(prepare(event, self._jobs, event_id))
             room -= len(chunk[-1].event.data)

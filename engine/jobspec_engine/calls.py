@@ -23,6 +23,10 @@ Result = TypeVar("Result")
 # A few calls that belong together, each decided by the rows of those before.
 Calls = Generator["Call[Any]", list[Any], Result]
 
+# About how many characters of data one statement carries, where it could carry more: Postgres takes
+# none of a gigabyte.
+MOST_CHARACTERS = 32 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Row]):

@@ -6,13 +6,11 @@ import asyncio
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from jobspec_engine.calls import MOST_CHARACTERS
 from jobspec_engine.database import is_away
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-
-# How many characters one batch has.
-_BATCH_SIZE = 32 << 20
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,8 +24,8 @@ class Coalescer(Generic[Item, Result]):
     flushed again one by one, so that a bad item fails alone: `flush` must be all or nothing. When
     the database itself fails, all of the batch fail.
 
-    A batch has at most `limit` items and, where `size` tells an item's characters, 32 Mi of them,
-    unless one alone has more.
+    A batch has at most `limit` items and, where `size` tells an item's characters, as many of them
+    as one statement carries.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Coalescer(Generic[Item, Result]):
         count = min(len(self._waiting), self._limit)
         if self._size is not None:
             sizes = accumulate(self._size(item) for item, _ in self._waiting[:count])
-            count = max(sum(size <= _BATCH_SIZE for size in sizes), 1)
+            count = max(sum(size <= MOST_CHARACTERS for size in sizes), 1)
         batch = self._waiting[:count]
         del self._waiting[:count]
         return batch

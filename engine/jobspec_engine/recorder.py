@@ -9,6 +9,7 @@ from collections import deque
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from jobspec_engine.calls import MOST_CHARACTERS
 from jobspec_engine.database import is_away
 from jobspec_engine.rows import Completion, Failure, Suspension
 
@@ -27,9 +28,6 @@ log = logging.getLogger(__name__)
 # How many ends one statement records, and how many may wait for theirs before claims pause.
 _BATCH = 1000
 _BACKLOG = 2000
-
-# How many characters of results one statement records, unless one alone has more.
-_BATCH_SIZE = 32 << 20
 
 _MAX_MESSAGE = 1000
 
@@ -109,7 +107,7 @@ class Recorder:
         size = 0
         while self._waiting and len(batch) < _BATCH:
             size += _size(self._waiting[0])
-            if batch and size > _BATCH_SIZE:
+            if batch and size > MOST_CHARACTERS:
                 break
             batch.append(self._waiting.popleft())
         return batch

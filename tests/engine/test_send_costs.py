@@ -128,7 +128,7 @@ def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, tr
 
 
 def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypatch):
-    monkeypatch.setattr("jobspec_engine.bulk.CHARACTERS", 2_000)
+    monkeypatch.setattr("jobspec_engine.bulk.MOST_CHARACTERS", 2_000)
     with Client(COMPILED, dsn, max_connections=1) as client:
         with client._pool._pool.connection() as own:
             trips.follow(own)
@@ -138,7 +138,7 @@ def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypat
 
 
 async def test_large_events_that_are_sent_at_the_same_time_go_by_fewer(dsn, trips, monkeypatch):
-    monkeypatch.setattr("jobspec_engine.coalesce._BATCH_SIZE", 2_000)
+    monkeypatch.setattr("jobspec_engine.coalesce.MOST_CHARACTERS", 2_000)
     async with AsyncClient(COMPILED, dsn, max_connections=1) as client:
         async with client._pool._pool.connection() as own:
             trips.follow(own)

@@ -156,7 +156,7 @@ def refuse(connection, run_id, sqlstate, state="completed"):
 
 
 def test_results_are_recorded_in_batches_of_bounded_size(dsn, monkeypatch):
-    monkeypatch.setattr(recorder_module, "_BATCH_SIZE", 10)
+    monkeypatch.setattr(recorder_module, "MOST_CHARACTERS", 10)
     recorder = Recorder(SQL, Persistence(dsn, PATIENCE), pytest.fail)
     results = ["x" * size for size in (20, 5, 5, 1)]
     recorder._waiting.extend(Completion(n, uuid4(), one) for n, one in enumerate(results))

@@ -168,7 +168,8 @@ def clocks(
 def _leases(expired: int) -> Finding:
     if expired:
         leases = "1 lease" if expired == 1 else f"{expired} leases"
-        what = f"{leases} ran out more than a minute ago, and nobody reclaimed that"
+        runs = "its run" if expired == 1 else "their runs"
+        what = f"{leases} ran out more than a minute ago, and nobody reclaimed {runs}"
         return Finding("leases", what, "start a worker: any one reclaims them")
     return Finding("leases", "none is stuck")
 

@@ -127,6 +127,7 @@ def test_leases_that_nobody_reclaims_are_a_finding(dsn, clock, connection):
     clock.advance(2)
     what, advice = wrong(dsn)["leases"]
     assert what.startswith("1 lease ran out")
+    assert what.endswith("nobody reclaimed its run")
     assert advice.startswith("start a worker")
 
 

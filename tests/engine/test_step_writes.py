@@ -63,3 +63,10 @@ def test_a_wait_that_its_event_has_settled_is_not_settled_by_an_earlier_one(
     (kept,) = fetch(connection, STEPS.look_back(held, WAIT.key, None, []))
     assert kept.memo.state == "done"
     assert memo(connection) == ("done", "after")
+
+
+def test_a_memo_alone_settles_as_it_does_among_many(held):
+    write = MemoWrite.of(held, WORK, "done")
+    many, one = STEPS.remember([write]).query, STEPS.remember_one(write).query
+    assert one.partition(b"\non conflict")[1:] == many.partition(b"\non conflict")[1:]
+    assert b"on conflict" in one

@@ -81,3 +81,18 @@ async def test_a_caller_who_gave_up_is_in_nobody_s_way(coalescer, flush, error):
     assert ended == (error or 2)
     assert gave_up.cancelled()
     await coalescer.join()
+
+
+async def test_large_items_are_not_flushed_together():
+    batches = []
+
+    async def flush(batch):
+        batches.append(list(batch))
+        return batch
+
+    coalescer = Coalescer(flush, size=lambda item: item)
+    mebi = 1 << 20
+    async with asyncio.TaskGroup() as group:
+        for size in (16 * mebi, 16 * mebi, 1, 40 * mebi, 1):
+            group.create_task(coalescer(size))
+    assert batches == [[16 * mebi, 16 * mebi], [1], [40 * mebi], [1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from pydantic import BaseModel, Field, field_serializer
 from enginekit import job, run_of, run_until_idle
 from jobspec import EventError
 from jobspec_engine import Client, Event
-from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.errors import StepError, StepFailed
 from jobspec_engine.event_match import match_text
 from stepkit import LONG, Work, run, send
@@ -147,21 +145,6 @@ async def test_a_result_without_a_form_is_found_once_whatever_its_type_raises(
     assert (len(work.calls), run_of(connection).state) == (1, "completed")
 
 
-async def test_large_memos_are_not_written_in_one_statement_together():
-    batches = []
-
-    async def flush(batch):
-        batches.append(list(batch))
-        return batch
-
-    coalescer = Coalescer(flush, size=lambda item: item)
-    mebi = 1 << 20
-    async with asyncio.TaskGroup() as group:
-        for size in (16 * mebi, 16 * mebi, 1, 40 * mebi, 1):
-            group.create_task(coalescer(size))
-    assert batches == [[16 * mebi, 16 * mebi], [1], [40 * mebi], [1]]
-
-
 # Data that Postgres can't look into
 
 
@@ -202,3 +185,21 @@ async def test_an_event_with_half_a_pair_is_sent_and_settles_who_waits(dsn, cloc
         client.send_many([Event("x", {"a": HALF, "b": 1}), Event("x", {"a": HALF, "b": 2})])
     await run_until_idle(compiled, dsn)
     assert run_of(connection).result == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("match", "message"),
+    [
+        ("id", "write the path of a field, `data.id` say"),
+        ({"data.a..b": 1}, "write the path of a field"),
+        ("data.other.id", "which the run's own event does not have"),
+        ({"data.id": [1]}, "with a value that is no text, number or boolean"),
+        ({f"data.{'x' * 996}": 1}, "matches paths of more than 1,000 bytes in all"),
+    ],
+)
+def test_what_can_not_be_matched_is_refused(match, message):
+    class Own:
+        data = {"id": 7}  # noqa: RUF012  it stands for an event
+
+    with pytest.raises(StepError, match=message):
+        match_text("stopped", match, Own())

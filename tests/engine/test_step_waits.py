@@ -26,7 +26,6 @@ from enginekit import (
 from jobspec_engine import Client
 from jobspec_engine.calls import fetch
 from jobspec_engine.errors import StepError, StepFailed
-from jobspec_engine.event_match import match_text
 from jobspec_engine.memos import StepCall, StepKey
 from jobspec_engine.rows import Held, Suspension
 from jobspec_engine.step_statements import Child, MemoWrite, StepStatements
@@ -105,24 +104,6 @@ async def test_a_wait_is_for_the_event_that_matches(dsn, clock, connection, matc
     send(dsn, compiled, ("stopped", right))
     await run_until_idle(compiled, dsn)
     assert run_of(connection).result[1] == right
-
-
-@pytest.mark.parametrize(
-    ("match", "message"),
-    [
-        ("id", "write the path of a field, `data.id` say"),
-        ({"data.a..b": 1}, "write the path of a field"),
-        ("data.other.id", "which the run's own event does not have"),
-        ({"data.id": [1]}, "with a value that is no text, number or boolean"),
-        ({f"data.{'x' * 996}": 1}, "matches paths of more than 1,000 bytes in all"),
-    ],
-)
-def test_what_can_not_be_matched_is_refused(match, message):
-    class Own:
-        data = {"id": 7}  # noqa: RUF012  it stands for an event
-
-    with pytest.raises(StepError, match=message):
-        match_text("stopped", match, Own())
 
 
 async def test_one_event_wakes_all_who_wait_for_it_and_of_several_the_first_counts(

@@ -105,7 +105,7 @@ class AsyncClient:
         told = await self._pool.drive(bulk.send, connection, whole=bulk.whole, harmless=True)
         if told.wakes:
             await self._wake_for(connection)
-        return told.sent
+        return told.sent()
 
     async def add_job(
         self,
@@ -182,7 +182,7 @@ class AsyncClient:
         )
         if told.wakes:
             self._wake()
-        return told.sent
+        return told.sent()
 
     async def _wake_for(self, connection: AsyncConnection[Any] | None) -> None:
         """Wake workers; for what is in a transaction of the caller's, when that commits."""

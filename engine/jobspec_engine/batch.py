@@ -50,15 +50,10 @@ class Prepared(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """What became of events, as `tell` makes it, and whether to wake workers that may sleep."""
+    """What became of each event, made when it is asked for; whether to wake workers."""
 
-    tell: Callable[[], list[Sent]]
+    sent: Callable[[], list[Sent]]
     wakes: bool
-
-    @property
-    def sent(self) -> list[Sent]:
-        """What became of each event, in the order they were given."""
-        return self.tell()
 
 
 def prepare(event: Event, jobs: CompiledJobs, event_id: str | None = None) -> Prepared:

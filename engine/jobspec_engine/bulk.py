@@ -54,13 +54,13 @@ class Bulk:
 
         def meanwhile() -> None:
             while told:
-                sent.extend(told.pop().sent)
+                sent.extend(told.pop().sent())
             ready.extend(islice(chunks, 1))
 
         while ready:
             told.append((yield from ready.pop().beside(meanwhile)))
             wakes = wakes or told[-1].wakes
-        return Exchanged(lambda: [*sent, *chain.from_iterable(one.sent for one in told)], wakes)
+        return Exchanged(lambda: [*sent, *chain.from_iterable(one.sent() for one in told)], wakes)
 
     def _chunks(self, *, again: bool) -> Iterator[Begun[Exchanged]]:
         """Make chunks ready to be sent, each when it is asked for."""

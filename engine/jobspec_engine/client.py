@@ -114,7 +114,7 @@ class Client:
         told = self._pool.drive(bulk.send, connection, whole=bulk.whole, harmless=True)
         if told.wakes:
             self._wake_for(connection)
-        return told.sent
+        return told.sent()
 
     def add_job(
         self,

@@ -156,7 +156,7 @@ class Journal:
 
         def together() -> Calls[tuple[KeptRow, bool]]:
             told = yield from exchange(batch, self._statements)
-            rows: list[KeptRow] = yield self._statements.remember_one(write(told.sent[0]))
+            rows: list[KeptRow] = yield self._statements.remember_one(write(told.sent()[0]))
             if not rows:
                 raise _NotHeldError
             return rows[0], told.wakes

@@ -10,11 +10,11 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.generators import execute, fetch_many, send
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import DiagnosticField, ExecStatus, Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -109,8 +109,13 @@ class Session:
 
 
 def _require_done(results: Sequence[PGresult]) -> PGresult:
-    """Return the only result. Raises what the database says of a statement that failed."""
-    (result,) = results
-    if result.status == ExecStatus.FATAL_ERROR:
-        raise error_from_result(result)
-    return result
+    """Return the result. Raises what the database says of a statement that failed.
+
+    A line that breaks when a statement is done is a result of its own, which libpq makes.
+    """
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            if result.error_field(DiagnosticField.SQLSTATE) is None:
+                raise OperationalError(result.get_error_message())
+            raise error_from_result(result)
+    return results[0]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from psycopg.generators import fetch_many
+from psycopg.pq import ExecStatus
 
+from jobspec_engine import own_connections
 from jobspec_engine.calls import Call, fetch
+from jobspec_engine.database import is_away
 from jobspec_engine.own_connections import OwnConnection
 
 PREPARED = "select statement, parameter_types::text[] from pg_prepared_statements"
@@ -73,3 +77,16 @@ def test_what_goes_wrong_meanwhile_leaves_the_connection_fit(own):
     with pytest.raises(ValueError, match="meanwhile"):
         fetch(own, Call(b"select 1", {}, tuple, meanwhile=go_wrong))
     assert tell(own, 1) == [(2,)]
+
+
+def test_a_line_that_breaks_behind_an_answer_is_told_of(own, monkeypatch):
+    def broken(pgconn):
+        results = yield from fetch_many(pgconn)
+        return [*results, pgconn.make_empty_result(ExecStatus.FATAL_ERROR)]
+
+    monkeypatch.setattr(own_connections, "fetch_many", broken)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fetch(own, Call(b"select 1 / 0", {}, tuple))
+    with pytest.raises(psycopg.Error) as told:
+        tell(own, 1)
+    assert is_away(told.value)

@@ -121,6 +121,10 @@ def test_a_large_send_compares_no_row_with_each_other(full, send, made):
 def test_a_send_reads_no_table_from_end_to_end_by_a_plan_made_when_they_were_empty(
     connection, send
 ):
-    connection.execute("set plan_cache_mode = force_generic_plan")
     large = {"job_event", "job_queue", "job_step", "job_idempotency", "job_dispatch"}
+    connection.execute(
+        # Of those that another test had vacuumed Postgres would know that they are empty.
+        "truncate " + ", ".join(f"jobspec.{table}" for table in sorted(large)) + " cascade"
+    )
+    connection.execute("set plan_cache_mode = force_generic_plan")
     assert not read_whole(kept_plan(connection, send(10))) & large

@@ -28,15 +28,19 @@ from proof.pair import LEASE, MAX_REFUNDS, STEPS, UPKEEP
 TOKEN = UUID(int=1)
 HOUR = timedelta(hours=1)
 MOST_POLLS = 10_000
+OLD = Retention(*[timedelta(minutes=1)] * 3, batch=5)
 FULL = {"once": "p", "key": "q"}
 VERBS = {}
 
 
-def verb(*, before=()):
-    """Register a function as a verb: it is given the world, after what `before` did there."""
+def verb(*, before=(), afterwards=()):
+    """Register a function as a verb: it is given the world, after what `before` did there.
+
+    What is done `afterwards` finds the statements ended that were given up.
+    """
 
     def register(act):
-        VERBS[act.__name__] = (before, act)
+        VERBS[act.__name__] = (before, act, afterwards)
         return act
 
     return register
@@ -241,13 +245,14 @@ def reclaim(world):
     database(world, lambda opened: opened.fetch(STEPS.reclaim(MAX_REFUNDS, 100)))
 
 
-@verb(before=[old])
+def prune_the_rest(world):
+    """Prune once more: the next one has what somebody held."""
+    drive(world.connection, prune(OLD, UPKEEP))
+
+
+@verb(before=[old], afterwards=[prune_the_rest])
 def prune_everything(world):
-    """Prune, and once more: what somebody held the next one has."""
-    age = timedelta(minutes=1)
-    retention = Retention(age, age, age, batch=5)
-    database(world, lambda opened: opened.drive(prune(retention, UPKEEP)))
-    drive(world.connection, prune(retention, UPKEEP))
+    database(world, lambda opened: opened.drive(prune(OLD, UPKEEP)))
 
 
 @verb(before=[scheduled])

@@ -45,9 +45,14 @@ AT_WORK = """
 """
 
 
+def others_ended(connection):
+    """Wait until nobody else is at work."""
+    until(lambda: connection.execute(AT_WORK).fetchone() == (0,), "the end of the others")
+
+
 def recover(connection, clock, job_ids):
     """Let leases run out, and another worker do what is left, as often as it takes."""
-    until(lambda: connection.execute(AT_WORK).fetchone() == (0,), "the end of the others")
+    others_ended(connection)
     for _ in range(2):
         clock.advance(10 * LEASE)
         fetch(connection, STEPS.reclaim(MAX_REFUNDS, 1000))

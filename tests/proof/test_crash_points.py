@@ -20,7 +20,7 @@ from proof.crash_verbs import VERBS, again
 from proof.crash_workers import live
 from proof.cutting import BEFORE, UNANSWERED, UNDER_WAY, Cutter
 from proof.pair import compiled, forget
-from proof.recovery import recover, settled, unfinished
+from proof.recovery import others_ended, recover, settled, unfinished
 from proof.report import attack
 
 MOST_POINTS = 200  # a verb with more of them never ends
@@ -46,7 +46,7 @@ class World:
 
     def passed_through(self, verb, at, when):
         """Do a verb with the line cut at a point; return whether it was, and what is settled."""
-        before, act = VERBS[verb]
+        before, act, afterwards = VERBS[verb]
         forget(self.connection)
         self.clock.set(self.clock.START)
         self._point = (0, BEFORE)
@@ -56,6 +56,9 @@ class World:
         with locks_held_for(self):
             act(self)
         has_cut = self.line.disarm()
+        others_ended(self.connection)
+        for follow in afterwards:
+            follow(self)
         recover(self.connection, self.clock, [*self.jobs, "stepped", "tick"])
         return has_cut, settled(self.connection)
 

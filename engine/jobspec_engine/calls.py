@@ -10,12 +10,16 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
+from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
 from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
+
+if TYPE_CHECKING:
+    from psycopg import BaseConnection
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -38,6 +42,11 @@ class Call(Generic[Row]):
     # What to do while the database is at it.
     meanwhile: Callable[[], object] | None = None
 
+    def begun(self) -> None:
+        """Do what there is to do while the database is at it."""
+        if self.meanwhile is not None:
+            self.meanwhile()
+
 
 def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Execute a statement and return its rows, whatever factories the connection has.
@@ -50,12 +59,12 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         rows = connection.session.executing(query, params, call.row, call.meanwhile)
         return connection.wait(rows)
     with RawCursor(connection, row_factory=tuple_row) as cursor:
-        if call.meanwhile is None:
+        if _waits(connection, call):
             cursor.execute(query, params, binary=True)
         else:
             with connection.pipeline():
                 cursor.execute(query, params, binary=True)
-                call.meanwhile()
+                call.begun()
         return [call.row(row) for row in cursor] if _has_rows(cursor) else []
 
 
@@ -66,13 +75,21 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
         rows = connection.session.executing(query, params, call.row, call.meanwhile)
         return await connection.wait(rows)
     async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
-        if call.meanwhile is None:
+        if _waits(connection, call):
             await cursor.execute(query, params, binary=True)
         else:
             async with connection.pipeline():
                 await cursor.execute(query, params, binary=True)
-                call.meanwhile()
+                call.begun()
         return [call.row(row) for row in await cursor.fetchall()] if _has_rows(cursor) else []
+
+
+def _waits(connection: BaseConnection[Any], call: Call[Any]) -> bool:
+    """Tell whether to execute a statement and wait for its rows at once.
+
+    In a pipeline, such as the caller's, they come when that, or one within it, is at its end.
+    """
+    return call.meanwhile is None and connection.pgconn.pipeline_status == PipelineStatus.OFF
 
 
 def _has_rows(cursor: RawCursor[Any] | AsyncRawCursor[Any]) -> bool:

@@ -180,3 +180,25 @@ async def test_an_async_connection_serves_alike(dsn, connection):
                 connection=sending,
             )
     assert {key: events for key, (_, events) in used_keys(connection).items()} == {"b": 2, "c": 1}
+
+
+def test_a_connection_in_a_pipeline_of_the_caller_s_serves_alike(client, connection):
+    with connection.pipeline():
+        sent = send_all(client, connection)
+        added = client.add_job("plain", {}, connection=connection)
+        cancelled = client.cancel(added.run_id, connection=connection)
+        by_key = client.cancel_by_key("once", idempotency_key="k", connection=connection)
+    assert [len(one.jobs) for one in sent] == [1, 1, 1, 1, 1, 1, 0]
+    assert [added.outcome, cancelled.outcome] == ["enqueued", "cancelled"]
+    assert [one.outcome for one in by_key] == ["cancelled"]
+
+
+async def test_an_async_connection_in_a_pipeline_serves_alike(dsn, connection):
+    async with (
+        AsyncClient(job(), dsn) as client,
+        await AsyncConnection.connect(dsn, autocommit=True) as sending,
+        sending.pipeline(),
+    ):
+        added = await client.add_job("job", {}, connection=sending)
+        cancelled = await client.cancel(added.run_id, connection=sending)
+    assert [added.outcome, cancelled.outcome] == ["enqueued", "cancelled"]

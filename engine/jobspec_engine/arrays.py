@@ -16,6 +16,8 @@ import psycopg
 from psycopg.adapt import Dumper, PyFormat
 from psycopg.pq import Format
 
+from jobspec_engine.lengths import interval
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import timedelta
@@ -34,7 +36,6 @@ _NULL = _LENGTH(-1)
 _INTEGER = Struct("!ii").pack
 _BIG_INTEGER = Struct("!iq").pack
 _BOOLEAN = Struct("!i?").pack
-_INTERVAL = Struct("!iqii").pack
 
 Value = TypeVar("Value")
 
@@ -150,7 +151,7 @@ class Intervals(Column["timedelta"]):
 
     @staticmethod
     def _value(value: timedelta) -> bytes:
-        return _INTERVAL(16, value.seconds * 1_000_000 + value.microseconds, value.days, 0)
+        return _with_length(interval(value))
 
 
 class Uuids(Column["UUID"]):

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
+from jobspec_engine.lengths import write_lengths
 from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def fetch(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         rows = connection.session.executing(query, params, call.row, call.meanwhile)
         return connection.wait(rows)
     with RawCursor(connection, row_factory=tuple_row) as cursor:
+        write_lengths(cursor.adapters)
         if _waits(connection, call):
             cursor.execute(query, params, binary=True)
         else:
@@ -75,6 +77,7 @@ async def fetch_async(connection: AsyncConnection[Any], call: Call[Row]) -> list
         rows = connection.session.executing(query, params, call.row, call.meanwhile)
         return await connection.wait(rows)
     async with AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
+        write_lengths(cursor.adapters)
         if _waits(connection, call):
             await cursor.execute(query, params, binary=True)
         else:

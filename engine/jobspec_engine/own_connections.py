@@ -16,6 +16,8 @@ from psycopg.errors import error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, Format
 
+from jobspec_engine.lengths import write_lengths
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
@@ -51,6 +53,7 @@ class Session:
 
     def __init__(self, connection: OwnConnection | OwnAsyncConnection) -> None:
         self._connection = connection
+        write_lengths(connection.adapters)
         self._transformer = Transformer(connection)
         self._uses: Counter[tuple[bytes, tuple[int, ...]]] = Counter()
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobspec_engine.calls import Call, first
+from jobspec_engine.lengths import as_text
 from jobspec_engine.memos import Memo, StepKey
 from jobspec_engine.statements import Statements
 
@@ -120,7 +121,7 @@ class StepStatements(Statements):
 def _as_text(value: object) -> str:
     """Return what JSON has no form for as Postgres reads it."""
     if isinstance(value, timedelta):
-        return f"{value // timedelta(microseconds=1)} microseconds"
+        return as_text(value)
     return str(value)
 
 

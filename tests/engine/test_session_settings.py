@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 from click.testing import CliRunner
 from psycopg.conninfo import make_conninfo
 
-from enginekit import jobs, run_until_idle
+from enginekit import jobs, run_until_idle, send
 from jobspec.cli import main
-from jobspec_engine import AsyncClient, Client
+from jobspec_engine import AsyncClient, Client, RetryAfter
 from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
 from jobspec_engine.errors import ArgumentError
+from jobspec_engine.testing.databases import Clock
 
 SETTINGS = (
     "DateStyle = 'German'",
@@ -136,3 +137,52 @@ async def test_lines_of_ours_see_what_is_committed_whatever_is_set(set_for_all, 
     async with await psycopg.AsyncConnection.connect(dsn, **settings) as ours:
         await suit_pooler_async(ours)
         assert await (await ours.execute(asked)).fetchone() == ("read committed",)
+
+
+DAY = timedelta(days=1)
+BEFORE_SUMMER_TIME = datetime(2026, 3, 28, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_day_has_24_hours_where_summer_time_begins(set_for_all, given):
+    dsn = set_for_all("TimeZone = 'Europe/Berlin'")
+    set_up = jobs(
+        late={"event": "late", "debounce": {"period": "1d", "timeout": "2d"}},
+        once={"event": "once", "idempotency": {"key": "event.data.key", "window": "1d"}},
+    )
+    with (
+        Clock(dsn) as clock,
+        Client(set_up, dsn) as client,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        clock.set(BEFORE_SUMMER_TIME)
+        on = {"connection": connection} if given else {}
+        due = [
+            client.send("late", {}, **on).jobs[0].run_at,
+            client.add_job("once", delay=DAY, **on).run_at,
+        ]
+        client.send("once", {"key": "k"}, **on)
+        due += connection.execute("select expires_at from jobspec.job_idempotency").fetchone()
+    assert [one.astimezone(UTC) - BEFORE_SUMMER_TIME for one in due] == [DAY] * 3
+
+
+async def sleeps(context):
+    await context.step.sleep("a day", DAY)
+
+
+async def puts_off(context):
+    raise RetryAfter(DAY)
+
+
+@pytest.mark.parametrize("handler", [sleeps, puts_off])
+@pytest.mark.parametrize("how_many", [1, 3])
+async def test_nor_has_one_that_a_run_waits_for_another_length(set_for_all, handler, how_many):
+    """One memo is kept by another statement than several."""
+    dsn = set_for_all("TimeZone = 'Europe/Berlin'")
+    set_up = jobs(job={"event": "event", "handler": handler})
+    with Clock(dsn) as clock, psycopg.connect(dsn, autocommit=True) as connection:
+        clock.set(BEFORE_SUMMER_TIME)
+        send(dsn, set_up, *[{}] * how_many)
+        await run_until_idle(set_up, dsn)
+        waiting = connection.execute("select run_at from jobspec.job_queue").fetchall()
+    assert [due.astimezone(UTC) - BEFORE_SUMMER_TIME for (due,) in waiting] == [DAY] * how_many

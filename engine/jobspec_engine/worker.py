@@ -251,7 +251,7 @@ class Worker:
         except Exception:
             words = "run %d: its pass broke; its lease will run out"
             log.exception(words, entry.run.run_id, extra=self._log.fields(entry.run))
-            self._keeper.drop([entry.held])
+            self._let_go(entry.held)
         finally:
             self._free(entry)
 
@@ -271,9 +271,8 @@ class Worker:
 
     def _hand_in(self, entry: Entry, ended: Ended | None) -> None:
         if ended is None:
-            self._keeper.drop([entry.held])
             self._log_lost(entry.run.run_id)
-            self._nudge.set()
+            self._let_go(entry.held)
             return
         if isinstance(ended, Failure):
             self._log.of_attempt(entry.run, logging.WARNING, failed_words(ended))
@@ -282,6 +281,11 @@ class Worker:
         if not isinstance(ended, Suspension):
             self._journal.forget(ended.run_id)
         self._recorder.record(ended)
+
+    def _let_go(self, held: Held) -> None:
+        """Let the lease of a run that has no end to record run out, and look for others."""
+        self._keeper.drop([held])
+        self._nudge.set()
 
     def _recorded(self, ended: Sequence[Ended], kept: Collection[int]) -> None:
         """Let the leases of runs go whose ends were recorded, or could not be."""

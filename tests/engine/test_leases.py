@@ -378,3 +378,15 @@ async def test_a_worker_that_was_frozen_since_its_claim_enters_no_handler(
     await run_until_idle(compiled, dsn)
     assert gate.entered.empty()
     assert run_of(connection).state == "running"
+
+
+async def test_a_worker_until_idle_ends_when_a_pass_broke(dsn, connection, monkeypatch):
+    compiled = job()
+    send(dsn, compiled)
+
+    async def breaks(*_):
+        raise ValueError("the pass")
+
+    monkeypatch.setattr("jobspec_engine.worker.attempt", breaks)
+    await run_until_idle(compiled, dsn)
+    assert run_of(connection).state == "running"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
+from jobspec_engine.calls import numbered
 from jobspec_engine.persistence import PLANS
 
 # Pages that a statement may look at beside those of its rows, and for each row: the paths through
@@ -53,17 +54,17 @@ class Kept:
 
 def prepare(connection, name, call):
     """Prepare a statement under a name."""
-    query = call.query
-    for number, parameter in enumerate(call.params, start=1):
-        query = query.replace(f"%({parameter})s".encode(), f"${number}".encode())
-    connection.execute(f"prepare {name} as ".encode() + query.replace(b"%%", b"%"))
+    query, _ = numbered(call.query)
+    connection.execute(f"prepare {name} as ".encode() + query)
 
 
 def execute(connection, before, name, call):
     """Execute a statement that was prepared, with some words before it."""
-    values = ", ".join("%s" for _ in call.params)
+    _, names = numbered(call.query)
+    values = ", ".join("%s" for _ in names)
     query = before + f"execute {name} ({values})".encode()
-    params = [list(one) if isinstance(one, list) else one for one in call.params.values()]
+    given = [call.params[name] for name in names]
+    params = [list(one) if isinstance(one, list) else one for one in given]
     with psycopg.ClientCursor(connection) as cursor:  # its lists are text, and ours are binary
         return cursor.execute(query, params).fetchone()
 

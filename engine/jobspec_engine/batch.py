@@ -18,7 +18,7 @@ from jobspec_engine.dispatch import (
     note_of,
 )
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
-from jobspec_engine.rows import SentPlainRow
+from jobspec_engine.rows import SentKeyedRow, SentNewRow, SentPlainRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,9 +93,12 @@ def exchange(
     once = [one for one in batch if first[one.event.id] is one]
     events = [one.event for one in once]
     dispatches = [row for one in once for row in one.dispatches]
-    told = yield from _send(events, dispatches, statements)
+    new = not again and all(map(_is_new, batch))
+    told = yield from _send(events, dispatches, statements, new=new)
     no_id_twice = len(once) == len(batch)
-    if no_id_twice and isinstance(told, SentPlainRow) and len(told.run_ids) == len(dispatches):
+    if isinstance(told, SentNewRow) or (
+        isinstance(told, SentPlainRow) and no_id_twice and len(told.run_ids) == len(dispatches)
+    ):
         return Exchanged(partial(_all_enqueued, batch, told), told.watched and bool(dispatches))
     rows = told.rows() if isinstance(told, SentPlainRow) else told
     moved = _moved(rows, dispatches)
@@ -112,6 +115,11 @@ def exchange(
         lambda: [known.get(id(one)) or _told(one, answers[one.event.id]) for one in batch],
         any(row.outcome == "enqueued" and row.watched for row in rows),
     )
+
+
+def _is_new(one: Prepared) -> bool:
+    """Tell whether nobody can have sent an event before, and it happens as it arrives."""
+    return not one.named and one.event.ts is None
 
 
 def _known(
@@ -139,11 +147,11 @@ def _told_again(
 
 
 def _send(
-    events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements
-) -> Calls[SentPlainRow | list[SentRow]]:
+    events: Sequence[Encoded], dispatches: Sequence[Dispatch], statements: Statements, *, new: bool
+) -> Calls[SentNewRow | SentPlainRow | list[SentRow]]:
     """Send events by the smallest statement that does; by `send` where a step waits for one."""
     for takes, smaller in (
-        (is_plain, statements.send_plain),
+        (is_plain, statements.send_new if new else statements.send_plain),
         (is_idempotent, statements.send_idempotent),
         (is_debounced, statements.send_debounced),
     ):
@@ -151,14 +159,14 @@ def _send(
             (told,) = yield smaller(events, dispatches)
             if told.awaited:
                 break
-            return told if isinstance(told, SentPlainRow) else told.rows()
+            return told.rows() if isinstance(told, SentKeyedRow) else told
     rows: list[SentRow] = yield statements.send(events, dispatches)
     return rows
 
 
-def _all_enqueued(batch: Iterable[Prepared], plain: SentPlainRow) -> list[Sent]:
+def _all_enqueued(batch: Iterable[Prepared], told: SentNewRow | SentPlainRow) -> list[Sent]:
     """Tell of events that made a run for each job that they trigger."""
-    run_ids = iter(plain.run_ids)
+    run_ids = iter(told.run_ids)
     return [
         Sent(
             one.event.id,
@@ -168,7 +176,7 @@ def _all_enqueued(batch: Iterable[Prepared], plain: SentPlainRow) -> list[Sent]:
                         row.job_id,
                         "enqueued",
                         next(run_ids),
-                        plain.run_at,
+                        told.run_at,
                         one.notes.get(row.job_id),
                     )
                     for row in one.dispatches

@@ -155,7 +155,8 @@ class Journal:
         batch = [prepare(event, self._jobs)]
 
         def together() -> Calls[tuple[KeptRow, bool]]:
-            told = yield from exchange(batch, self._statements)
+            # A try whose line broke may have been committed.
+            told = yield from exchange(batch, self._statements, again=True)
             rows: list[KeptRow] = yield self._statements.remember_one(write(told.sent()[0]))
             if not rows:
                 raise _NotHeldError

@@ -25,6 +25,19 @@ class SentRow(NamedTuple):
     watched: bool = False
 
 
+class SentNewRow(NamedTuple):
+    """What became of dispatches without keys of new events: each made a run, due at once.
+
+    Nothing was written where a step `awaited` one of the events.
+    """
+
+    awaited: bool
+    # Whether there are workers, which may sleep.
+    watched: bool
+    run_at: datetime
+    run_ids: list[int]
+
+
 class SentPlainRow(NamedTuple):
     """What became of dispatches without keys: those at `positions` made a run each, due at once.
 

@@ -27,6 +27,7 @@ from jobspec_engine.rows import (
     Renewed,
     RunRow,
     SentKeyedRow,
+    SentNewRow,
     SentPlainRow,
     SentRow,
     Suspension,
@@ -72,6 +73,12 @@ class Statements:
     def send(self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]) -> Call[SentRow]:
         """Keep events and enqueue their runs: a row for each dispatch of an event that is new."""
         return self._sending("send", SentRow._make, events, dispatches)
+
+    def send_new(
+        self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]
+    ) -> Call[SentNewRow]:
+        """Keep events that nobody sent before and enqueue their runs, without keys: one row."""
+        return self._sending("send_new", SentNewRow._make, events, dispatches)
 
     def send_plain(
         self, events: Sequence[Encoded], dispatches: Sequence[Dispatch]

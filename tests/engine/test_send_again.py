@@ -11,6 +11,8 @@ from psycopg import AsyncConnection
 from enginekit import count, jobs, run_of, runs
 from jobspec_engine import AsyncClient, Client, Event, calls
 from jobspec_engine.errors import UnreachableError
+from jobspec_engine.persistence import Persistence
+from stepkit import run
 
 COMPILED = jobs(
     plain={"event": "plain"},
@@ -192,3 +194,24 @@ async def test_nor_a_call_of_an_async_client(dsn, connection):
         await client.send("plain", DATA)
         assert end_idle_lines(connection)
         assert (await client.add_job("plain")).outcome == "enqueued"
+
+
+async def test_a_step_that_sent_its_event_when_the_line_was_lost_goes_on(
+    dsn, connection, monkeypatch
+):
+    once, lost = Persistence._transact_once, []
+
+    async def losing(database, transaction):
+        told = await once(database, transaction)
+        if not lost:
+            lost.append(told)
+            raise psycopg.OperationalError("the line was lost")
+        return told
+
+    async def handler(context):
+        return (await context.step.send_event("tell", {})).event_id
+
+    monkeypatch.setattr(Persistence, "_transact_once", losing)
+    await run(dsn, handler)
+    assert (run_of(connection).state, len(lost)) == ("completed", 1)
+    assert count(connection, "job_event") == 2

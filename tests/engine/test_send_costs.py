@@ -11,6 +11,7 @@ from enginekit import PATIENCE, SQL, count, jobs
 from jobspec_engine import AsyncClient, Client, Event
 from jobspec_engine.batch import exchange, prepare
 from jobspec_engine.bulk import Bulk
+from jobspec_engine.events import new_ids
 from jobspec_engine.rows import SentPlainRow
 
 COMPILED = jobs(
@@ -93,7 +94,7 @@ async def test_sends_at_the_same_time_are_one_way_there_and_back(dsn, trips, nam
 @pytest.mark.parametrize(
     ("names", "statement"),
     [
-        (["plain"], "send_plain"),
+        (["plain"], "send_new"),
         (["once"], "send_idempotent"),
         (["plain", "once"], "send_idempotent"),
         (["later"], "send_debounced"),
@@ -105,6 +106,22 @@ async def test_sends_at_the_same_time_are_one_way_there_and_back(dsn, trips, nam
 def test_sends_are_by_the_smallest_statement_that_does(names, statement):
     batch = [prepare(Event(name, {"key": 1}), COMPILED) for name in names]
     call = next(exchange(batch, SQL))
+    assert call.query == SQL._queries[statement]
+
+
+@pytest.mark.parametrize(
+    ("event", "again", "statement"),
+    [
+        (Event("plain", {}), False, "send_new"),
+        (Event("plain", {}), True, "send_plain"),  # it may be there
+        (Event("plain", {}, id="named"), False, "send_plain"),
+        (Event("plain", {}, ts=1), False, "send_plain"),
+    ],
+)
+def test_only_events_that_nobody_sent_before_are_written_without_a_look_for_them(
+    event, again, statement
+):
+    call = next(exchange([prepare(event, COMPILED)], SQL, again=again))
     assert call.query == SQL._queries[statement]
 
 
@@ -125,6 +142,12 @@ def test_a_bulk_is_a_way_there_for_each_thousand_and_for_its_transaction(dsn, tr
             trips.follow(own)
         client.send_many([Event("plain", {}) for _ in range(3_500)])
         assert trips.taken() == 4 + 2
+
+
+def test_the_ids_of_a_bulk_are_in_the_order_of_its_events():
+    """So each is written behind the last one in an index, and not between others."""
+    ids = new_ids(1_000)
+    assert ids == sorted(set(ids))
 
 
 def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypatch):

@@ -56,6 +56,11 @@ def plain(how_many):
     return SQL.send_plain(given, [Dispatch(one.id, "job", 5) for one in given])
 
 
+def new(how_many):
+    given = events(how_many)
+    return SQL.send_new(given, [Dispatch(one.id, "job", 5) for one in given])
+
+
 def once(how_many):
     """Half of the keys are new."""
     given = events(how_many)
@@ -104,13 +109,13 @@ def compared_in_vain(node):
 
 
 @pytest.mark.parametrize("how_many", [1, 100])
-@pytest.mark.parametrize("send", [plain, once, debounced, both])
+@pytest.mark.parametrize("send", [new, plain, once, debounced, both])
 @pytest.mark.parametrize("made", [plan, kept_plan], ids=["for its rows", "once for all"])
 def test_a_send_reads_the_rows_that_it_writes(full, send, how_many, made):
     assert looked_at(made(full, send(how_many))) < FEW + OF_A_ROW * how_many
 
 
-@pytest.mark.parametrize("send", [plain, once, debounced, both])
+@pytest.mark.parametrize("send", [new, plain, once, debounced, both])
 @pytest.mark.parametrize("made", [plan, kept_plan], ids=["for its rows", "once for all"])
 def test_a_large_send_compares_no_row_with_each_other(full, send, made):
     """Its plan may be one that was made for few rows: a bulk uses it like a send alone."""
@@ -127,7 +132,7 @@ def of_a_new_schema(databases, template):
     databases.drop(name)
 
 
-@pytest.mark.parametrize("send", [plain, once, debounced, both])
+@pytest.mark.parametrize("send", [new, plain, once, debounced, both])
 def test_a_send_reads_no_table_from_end_to_end_by_a_plan_made_when_they_were_empty(
     of_a_new_schema, send
 ):

@@ -39,6 +39,12 @@ def test_runs_are_numbered_as_their_events_were_given(client, connection):
     assert [one.jobs[0].run_id for one in sent] == [run.id for run in runs(connection)]
 
 
+def test_runs_of_new_events_are_numbered_as_these_were_given(client, connection):
+    sent = client.send_many([Event("event", {"key": key}) for key in "cab"])
+    assert [run.event_id for run in runs(connection)] == [one.event_id for one in sent]
+    assert [one.jobs[0].run_id for one in sent] == [run.id for run in runs(connection)]
+
+
 def test_events_of_two_batches_are_locked_in_one_order(client, dsn, connection):
     """Each is stopped at an event of a third, when it has those that come before."""
 

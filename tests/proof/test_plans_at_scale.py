@@ -135,6 +135,14 @@ def send_plain(_, how_many):
     return SQL.send_plain(new, [Dispatch(event.id, "job 0", 5) for event in new])
 
 
+def send_new(connection, how_many):
+    def sent(new):
+        return SQL.send_new(new, [Dispatch(event.id, "job 0", 5) for event in new])
+
+    fetch(connection, sent(events(1, "first")))  # a session reads of the catalog what a run must be
+    return sent(events(how_many))
+
+
 def send_idempotent(_, how_many):
     new = events(how_many)
     return SQL.send_idempotent(new, [keyed(event) for event in new])
@@ -175,6 +183,7 @@ STATEMENTS = {
     "reclaim": reclaims,
     "cancel": cancels,
     "send": send,
+    "send_new": send_new,
     "send_plain": send_plain,
     "send_idempotent": send_idempotent,
     "send_debounced": send_debounced,

@@ -19,6 +19,7 @@ from jobspec_engine.dispatch import (
 )
 from jobspec_engine.events import Dispatched, Encoded, Event, Sent, encode_event
 from jobspec_engine.rows import SentKeyedRow, SentNewRow, SentPlainRow
+from jobspec_engine.telemetry import carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,12 +57,17 @@ class Exchanged(NamedTuple):
     wakes: bool
 
 
-def prepare(event: Event, jobs: CompiledJobs, event_id: str | None = None) -> Prepared:
+def prepare(
+    event: Event,
+    jobs: CompiledJobs,
+    event_id: str | None = None,
+    trace: Callable[[], str | None] = carried,
+) -> Prepared:
     """Check an event and resolve its keys. Raises `EventError`; nothing is written yet.
 
-    `event_id` is for one whose sender chose none.
+    `event_id` is for one whose sender chose none, `trace` tells in which it is sent.
     """
-    encoded = encode_event(event, event_id)
+    encoded = encode_event(event, event_id, trace)
     rows: list[Dispatch] = []
     notes: dict[str, str] = {}
     for job in jobs.for_event(event.name):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from jobspec_engine.batch import Exchanged, exchange, prepare, takes_two_statements
 from jobspec_engine.calls import MOST_CHARACTERS, Begun
 from jobspec_engine.events import new_ids
+from jobspec_engine.telemetry import carried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +39,7 @@ class Bulk:
         self._statements = statements
         # For events that have none of their sender's: a second try sends the same.
         self._ids: list[str] = []
+        self._trace = cache(carried)  # of all of them: to ask for it takes long where there is one
         self._first = self._prepare(0)
 
     @property
@@ -78,7 +81,7 @@ class Bulk:
         chunk: list[Prepared] = []
         room = MOST_CHARACTERS
         for event, event_id in zip(events, self._ids[start:end], strict=True):
-            chunk.append(prepare(event, self._jobs, event_id))
+            chunk.append(prepare(event, self._jobs, event_id, self._trace))
             room -= len(chunk[-1].event.data)
             if room <= 0:
                 break

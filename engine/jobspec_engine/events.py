@@ -14,7 +14,7 @@ from jobspec_engine.payload import encode, is_object
 from jobspec_engine.telemetry import carried
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Outcome = Literal["enqueued", "duplicate", "coalesced", "dead-letter"]
 
@@ -81,9 +81,12 @@ class Sent:
     jobs: tuple[Dispatched, ...]
 
 
-def encode_event(event: Event, event_id: str | None = None) -> Encoded:
+def encode_event(
+    event: Event, event_id: str | None = None, trace: Callable[[], str | None] = carried
+) -> Encoded:
     """Check an event and make it ready for the database, under `event_id` if it has no id.
 
+    `trace` tells in which it is sent.
     Raises `EventError` for what can't be kept: a name or an id that is empty, too long or holds
     U+0000 or half a surrogate pair, data that is not a JSON object; `TypeError` for no `Event`.
     """
@@ -102,7 +105,7 @@ def encode_event(event: Event, event_id: str | None = None) -> Encoded:
         require_text("event name", event.name, max_bytes=MAX_NAME_BYTES, error=EventError),
         encode(event.data, "event.data", EventError),
         event.ts,
-        carried(),
+        trace(),
     )
 
 

@@ -150,6 +150,13 @@ def test_the_ids_of_a_bulk_are_in_the_order_of_its_events():
     assert ids == sorted(set(ids))
 
 
+def test_a_bulk_asks_once_for_the_trace_that_it_is_sent_in(monkeypatch):
+    asked = []
+    monkeypatch.setattr("jobspec_engine.bulk.carried", lambda: asked.append("trace"))
+    Bulk([Event("plain", {}) for _ in range(3)], COMPILED, SQL)
+    assert asked == ["trace"]
+
+
 def test_a_bulk_of_large_events_is_sent_by_fewer_at_a_time(dsn, trips, monkeypatch):
     monkeypatch.setattr("jobspec_engine.bulk.MOST_CHARACTERS", 2_000)
     with Client(COMPILED, dsn, max_connections=1) as client:

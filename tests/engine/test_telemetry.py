@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from enginekit import job, jobs, run_until_idle
-from jobspec_engine import Client, telemetry
+from jobspec_engine import Client, Event, telemetry
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +119,15 @@ def measured(reader, name, attributes):
     (metric,) = [one for one in scope["metrics"] if one["name"] == name]
     (point,) = [one for one in metric["data"]["data_points"] if one["attributes"] == attributes]
     return point["count"]
+
+
+def test_the_events_of_a_bulk_carry_the_trace_in_which_it_was_sent(dsn, connection, spans):
+    events = [Event("event", {}), Event("event", {}, id="named")]
+    with Client(job(), dsn) as client, trace.get_tracer("test").start_as_current_span("order"):
+        client.send_many(events)
+        expected = telemetry.carried()
+    kept = connection.execute("select trace from jobspec.job_event").fetchall()
+    assert kept == [(expected,)] * 2
 
 
 async def test_an_event_that_is_sent_in_no_trace_carries_none(dsn, connection):

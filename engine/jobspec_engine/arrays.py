@@ -46,6 +46,8 @@ class Column(list["Value | None"]):
     Subclasses name the types and write values.
     """
 
+    __slots__ = ("written",)
+
     oid: ClassVar[int]
     element_oid: ClassVar[int]
 
@@ -57,10 +59,12 @@ class Column(list["Value | None"]):
         count = len(self)
         if not count:
             return _EMPTY(0, 0, self.element_oid)
+        first = self[0]
+        if count == 1 or self.count(first) == count:  # such as the name of most events
+            header = _HEADER(1, first is None, self.element_oid, count, 1)
+            return header + (_NULL if first is None else self._value(first)) * count
         has_null = None in self
         header = _HEADER(1, has_null, self.element_oid, count, 1)
-        if self.count(self[0]) == count:  # such as the name of most events
-            return header + self._value_or_null(self[0]) * count
         return header + (
             b"".join(map(self._value_or_null, self)) if has_null else self._values(self)
         )

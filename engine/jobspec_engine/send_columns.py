@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from jobspec_engine.arrays import BigIntegers, Booleans, Digests, Integers, Intervals, Texts
+from jobspec_engine.calls import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
 Column = Callable[[Iterable[Any]], Sequence[object]]
+
+# The parameters that a statement takes: what each is made of, and its value in a row.
+Columns = tuple[tuple[str, Column, Callable[[tuple[Any, ...]], object]], ...]
 
 # The parameters that hold the columns of Encoded, in its order.
 EVENT_COLUMNS: dict[str, Column] = {
@@ -38,13 +44,21 @@ DISPATCH_COLUMNS: dict[str, Column] = {
 }
 
 
-def turned(
-    kinds: Mapping[str, Column], rows: Sequence[tuple[Any, ...]], names: Container[str]
-) -> dict[str, Sequence[object]]:
-    """Turn rows into those of the parameters that hold their columns that have these names."""
-    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
-    return {
-        name: kind(column)
-        for (name, kind), column in zip(kinds.items(), columns, strict=True)
+@cache
+def columns_of(query: bytes) -> tuple[Columns, Columns]:
+    """Return which columns of events and which of dispatches a statement takes."""
+    _, names = numbered(query)
+    return _taken(EVENT_COLUMNS, names), _taken(DISPATCH_COLUMNS, names)
+
+
+def _taken(kinds: Mapping[str, Column], names: Container[str]) -> Columns:
+    return tuple(
+        (name, kind, itemgetter(place))
+        for place, (name, kind) in enumerate(kinds.items())
         if name in names
-    }
+    )
+
+
+def turned(columns: Columns, rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[object]]:
+    """Turn rows into the parameters that hold these columns of theirs."""
+    return {name: kind(map(value, rows)) for name, kind, value in columns}

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from jobspec_engine.arguments import possible_runs, require_length, require_text
 from jobspec_engine.arrays import BigIntegers, Texts, Uuids
-from jobspec_engine.calls import Call, Row, first, numbered
+from jobspec_engine.calls import Call, Row, first
 from jobspec_engine.dispatch import columns
 from jobspec_engine.rows import (
     AddedRow,
@@ -33,7 +33,7 @@ from jobspec_engine.rows import (
     Suspension,
     WholeRun,
 )
-from jobspec_engine.send_columns import DISPATCH_COLUMNS, EVENT_COLUMNS, turned
+from jobspec_engine.send_columns import columns_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -106,14 +106,14 @@ class Statements:
         dispatches: Sequence[Dispatch],
     ) -> Call[Row]:
         """Send by the statement of this name, which takes some columns of dispatches."""
-        _, names = numbered(self._queries[name])
-        return self._call(
-            name,
-            row,
-            run_id_sequence=self._run_id_sequence,
-            **turned(EVENT_COLUMNS, events, names),
-            **turned(DISPATCH_COLUMNS, dispatches, names),
-        )
+        query = self._queries[name]
+        of_events, of_dispatches = columns_of(query)
+        params = {
+            "run_id_sequence": self._run_id_sequence,
+            **turned(of_events, events),
+            **turned(of_dispatches, dispatches),
+        }
+        return Call(query, params, row)
 
     def known_events(self, event_ids: Sequence[str]) -> Call[KnownRow]:
         """Find what became of events that were sent before: a row for each job."""

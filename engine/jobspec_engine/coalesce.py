@@ -55,15 +55,24 @@ class Coalescer(Generic[Item, Result]):
             await asyncio.wait([self._running])
 
     async def _drain(self) -> None:
+        batch: list[tuple[Item, asyncio.Future[Result]]] = []
         try:
             while self._waiting:
-                await self._settle(self._next_batch())
+                batch = self._next_batch()
+                await self._settle(batch)
+                # Who was answered hands in the next item in the turn that begins here: it joins
+                # those that wait, and finds a task.
+                await asyncio.sleep(0)
+        except BaseException as stopped:
+            _fail(batch + self._waiting, stopped)
+            self._waiting.clear()
+            raise
         finally:
             self._running = None
 
     def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         count = min(len(self._waiting), self._limit)
-        if self._size is not None:
+        if self._size is not None and count > 1:
             sizes = accumulate(self._size(item) for item, _ in self._waiting[:count])
             count = max(sum(size <= MOST_CHARACTERS for size in sizes), 1)
         batch = self._waiting[:count]
@@ -80,10 +89,6 @@ class Coalescer(Generic[Item, Result]):
             for entry in batch:
                 await self._settle([entry])
             return
-        except BaseException as stopped:
-            _fail(batch + self._waiting, stopped)
-            self._waiting.clear()
-            raise
         for (_, result), value in zip(batch, results, strict=True):
             if not result.done():
                 result.set_result(value)

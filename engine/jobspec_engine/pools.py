@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -34,7 +33,8 @@ from jobspec_engine.errors import ArgumentError, MigrationError, NotOpenError, U
 from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
+    from types import TracebackType
 
     from psycopg import BaseConnection
 
@@ -110,17 +110,30 @@ class LastError(logging.Filter):
         return UnreachableError(f"{within}: {' '.join(str(self._error).split())}")
 
 
-@contextmanager
-def migrated(schema: str) -> Generator[None]:
-    """Raise `MigrationError` for a statement that does not find what it needs in the schema."""
-    try:
-        yield
-    except _NOT_MIGRATED as error:
-        raise MigrationError(
-            f"schema `{schema}` of this database is not what this code needs"
-            f" ({error.diag.message_primary}): run `jobspec migrate --schema {schema}` on it, or"
-            " name the schema that was migrated"
-        ) from error
+class Migrated:
+    """Raises `MigrationError` for a statement that does not find what it needs in the schema.
+
+    Not a generator, as others are, since each statement is in it.
+    """
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, _NOT_MIGRATED):
+            raise MigrationError(
+                f"schema `{self._schema}` of this database is not what this code needs"
+                f" ({error.diag.message_primary}): run `jobspec migrate --schema {self._schema}` on"
+                " it, or name the schema that was migrated"
+            ) from error
 
 
 class _Settings(TypedDict):
@@ -149,7 +162,7 @@ class Pool:
     """The connections of a `Client`."""
 
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
-        self._schema = schema
+        self._migrated = Migrated(schema)
         self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: ConnectionPool[OwnConnection] = ConnectionPool(
             dsn,
@@ -205,7 +218,7 @@ class Pool:
     ) -> Result:
         used = self._own() if given is None else _checked(given)
         try:
-            with migrated(self._schema):
+            with self._migrated:
                 if not whole:
                     return drive(used, calls)
                 if not used.autocommit:
@@ -232,7 +245,7 @@ class AsyncPool:
     """The connections of an `AsyncClient`. As `Pool`."""
 
     def __init__(self, dsn: str, schema: str, size: int, connect_timeout: timedelta) -> None:
-        self._schema = schema
+        self._migrated = Migrated(schema)
         self._seconds = seconds_of("connect_timeout", connect_timeout)
         self._pool: AsyncConnectionPool[OwnAsyncConnection] = AsyncConnectionPool(
             dsn,
@@ -280,7 +293,7 @@ class AsyncPool:
     ) -> Result:
         used = await self._own() if given is None else _checked_async(given)
         try:
-            with migrated(self._schema):
+            with self._migrated:
                 if not whole:
                     return await drive_async(used, calls)
                 if not used.autocommit:

@@ -26,7 +26,7 @@ from jobspec_engine.job_sets import merged
 from jobspec_engine.journal import SHORT, Journal
 from jobspec_engine.leases import LeaseKeeper
 from jobspec_engine.persistence import Persistence
-from jobspec_engine.pools import migrated
+from jobspec_engine.pools import Migrated
 from jobspec_engine.recorder import Recorder
 from jobspec_engine.rows import Completion, Failure, Held, Suspension
 from jobspec_engine.run_log import RunLog
@@ -126,7 +126,7 @@ class Worker:
         self._until_idle = until_idle
         self._context = copy_context()
         try:
-            with migrated(self._statements.schema), self._keeper:
+            with Migrated(self._statements.schema), self._keeper:
                 async with self._database, self._recorder:
                     await self._work()
         finally:

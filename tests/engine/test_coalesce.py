@@ -51,6 +51,30 @@ async def test_items_that_come_while_a_batch_is_on_its_way_are_the_next(coalesce
     assert flush.batches == [[1], [2, 3]]
 
 
+async def test_who_was_answered_hands_in_the_next_item_with_those_that_wait(coalescer, flush):
+    async def hand_in_two():
+        await coalescer(1)
+        await coalescer(3)
+
+    first = asyncio.create_task(hand_in_two())
+    await flush.entered.wait()
+    second = asyncio.create_task(coalescer(2))
+    await asyncio.wait([second], timeout=0)
+    flush.open.set()
+    await asyncio.gather(first, second)
+    assert flush.batches == [[1], [2, 3]]
+
+
+async def test_items_that_follow_one_another_take_one_task(coalescer, flush):
+    flush.open.set()
+    await coalescer(1)
+    running = coalescer._running
+    await coalescer(2)
+    assert coalescer._running is running is not None
+    await coalescer.join()
+    assert coalescer._running is None
+
+
 async def test_whoever_joins_waits_until_all_is_settled(coalescer, flush):
     calls = await hand_in(coalescer, flush, 1, 2)
     joined = asyncio.create_task(coalescer.join())
@@ -68,6 +92,18 @@ async def test_a_flush_that_is_cancelled_leaves_nobody_waiting(coalescer, flush)
     ended = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(one) for one in ended] == [asyncio.CancelledError] * 2
     assert flush.batches == [[1]]
+
+
+async def test_a_flush_that_is_cancelled_at_one_item_of_a_batch_leaves_nobody_waiting():
+    async def flush(items):
+        if len(items) > 1:
+            raise ValueError("one by one")
+        raise asyncio.CancelledError
+
+    coalescer = Coalescer(flush)
+    calls = [asyncio.create_task(coalescer(item)) for item in (1, 2, 3)]
+    await asyncio.wait(calls, timeout=60)
+    assert [call.cancelled() for call in calls] == [True] * 3
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no")])

@@ -92,10 +92,10 @@ class AsyncClient:
         connection: AsyncConnection[Any] | None = None,
     ) -> Sent:
         """Send one event; it is committed when this returns. As `Client.send`."""
-        event = Event(name, data, id, ts)
+        prepared = prepare(Event(name, data, id, ts), self._jobs)
         if connection is None:
-            return await self._single(prepare(event, self._jobs))
-        return (await self.send_many([event], connection=connection))[0]
+            return await self._single(prepared)
+        return (await self._send([prepared], connection))[0]
 
     async def send_many(
         self, events: Iterable[Event], *, connection: AsyncConnection[Any] | None = None
@@ -173,15 +173,18 @@ class AsyncClient:
         self._wake()
         return replayed
 
-    async def _send(self, batch: Sequence[Prepared]) -> list[Sent]:
-        """Send events of concurrent senders, all or none."""
+    async def _send(
+        self, batch: Sequence[Prepared], connection: AsyncConnection[Any] | None = None
+    ) -> list[Sent]:
+        """Send events, all or none: of concurrent senders, or one on the caller's connection."""
         told = await self._pool.drive(
             lambda tries: exchange(batch, self._statements, again=tries > 1),
+            connection,
             whole=takes_two_statements(batch),
             harmless=True,
         )
         if told.wakes:
-            self._wake()
+            await self._wake_for(connection)
         return told.sent()
 
     async def _wake_for(self, connection: AsyncConnection[Any] | None) -> None:

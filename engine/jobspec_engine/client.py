@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from jobspec_engine.add_job import AddJobOptions, add_job, added
 from jobspec_engine.arguments import require_compiled
+from jobspec_engine.batch import exchange, prepare, takes_two_statements
 from jobspec_engine.bulk import Bulk
 from jobspec_engine.calls import only
 from jobspec_engine.cancel import cancel, cancel_by_key
@@ -101,7 +102,16 @@ class Client:
         run when that commits, gone without a trace when it rolls back. Raises `EventError` for an
         event that can't be kept, `psycopg.Error` when the database fails.
         """
-        return self.send_many([Event(name, data, id, ts)], connection=connection)[0]
+        batch = [prepare(Event(name, data, id, ts), self._jobs)]
+        told = self._pool.drive(
+            lambda tries: exchange(batch, self._statements, again=tries > 1),
+            connection,
+            whole=takes_two_statements(batch),
+            harmless=True,
+        )
+        if told.wakes:
+            self._wake_for(connection)
+        return told.sent()[0]
 
     def send_many(
         self, events: Iterable[Event], *, connection: Connection[Any] | None = None

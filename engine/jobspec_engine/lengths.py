@@ -28,8 +28,14 @@ def interval(length: timedelta) -> bytes:
 
 
 def as_text(length: timedelta) -> str:
-    """Return a length of time as Postgres reads it, whatever the session's `IntervalStyle`."""
-    return f"{length // _MICROSECOND} microseconds"
+    """Return a length of time as Postgres reads it, whatever the session's `IntervalStyle`.
+
+    As hours, which may be any number. Of other units Postgres 14 reads 2,147,483,647 at most: that
+    many microseconds are 36 minutes.
+    """
+    sign = "-" if length < timedelta(0) else ""
+    seconds, microseconds = divmod(abs(length) // _MICROSECOND, 1_000_000)
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{microseconds:06}"
 
 
 class _IntervalDumper(Dumper):

@@ -36,17 +36,6 @@ _CONNECTED_WITHIN = 4.0
 # Seconds between two tries of a statement, at most.
 _LONGEST_PAUSE = 3.0
 
-# A worker's statements are few and come again and again, and each reads some rows by an index. So
-# the server keeps one plan of each, made at its first use: it would plan each claim anew, which
-# takes it six times as long as to find nothing. What it knew of the tables then must not matter,
-# such as that they were empty.
-PLANS = """
-    select
-        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
-        pg_catalog.set_config('enable_seqscan', 'off', false),
-        pg_catalog.set_config('jit', 'off', false)
-"""
-
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
@@ -150,8 +139,7 @@ class Persistence:
 
     async def _configure(self, connection: OwnAsyncConnection) -> None:
         if not await suit_pooler_async(connection):
-            await connection.execute(PLANS)
-            connection.prepare_threshold = 0
+            connection.prepare_threshold = 0  # a worker's statements do come again
         self._connections.add(connection)
 
     def _drop_connections(self) -> None:

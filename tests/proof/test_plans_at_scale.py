@@ -15,10 +15,10 @@ import pytest
 
 from enginekit import SQL, claim
 from jobspec_engine.calls import fetch
+from jobspec_engine.database import suit_pooler
 from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.operation_statements import OperationStatements
-from jobspec_engine.persistence import PLANS
 from jobspec_engine.rows import Completion, DeadLetters, Failure, Held, Suspension
 from jobspec_engine.upkeep_statements import UpkeepStatements
 from planskit import FEW, OF_A_LANE, OF_A_ROW, kept_plan, looked_at, plan, read_whole
@@ -100,7 +100,7 @@ def full(large, explain):
     """A connection in a transaction that is undone: the next test finds the same."""
     with psycopg.connect(large) as connection:
         if explain is kept_plan:
-            connection.execute(PLANS)
+            suit_pooler(connection)
         yield connection
         connection.rollback()
 

@@ -31,6 +31,7 @@ from psycopg.errors import (
 )
 
 from jobspec_engine.errors import DsnError, UnreachableError
+from jobspec_engine.own_connections import is_outdated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -136,7 +137,9 @@ def connection_settings(dsn: str, application_name: str) -> dict[str, str | int 
 
 def is_away(error: BaseException) -> bool:
     """Tell whether an error is of a database that can't be reached or used for now."""
-    return isinstance(error, _AWAY) and not isinstance(error, _TOO_MUCH)
+    if isinstance(error, _AWAY):
+        return not isinstance(error, _TOO_MUCH)
+    return is_outdated(error)
 
 
 def require_line(connection: Connection[Any]) -> None:
@@ -190,11 +193,11 @@ def pause_before_again(error: Error, tries: int, *, harmless: bool) -> float:
     """Return for how many seconds to wait until a transaction of ours is tried again.
 
     Raises the error where that is of no use: after ten tries, and unless the transaction was
-    undone by one that it met, or the line was lost and what may have been committed can be
-    executed again without harm.
+    undone by one that it met or for a statement that is no longer prepared, or the line was lost
+    and what may have been committed can be executed again without harm.
     """
     lost = harmless and _is_lost(error)
-    if tries == _TRIES or not (lost or isinstance(error, _UNDONE)):
+    if tries == _TRIES or not (lost or isinstance(error, _UNDONE) or is_outdated(error)):
         raise error
     return random.uniform(0, min(_LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311  no secret
 

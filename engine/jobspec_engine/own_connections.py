@@ -1,7 +1,7 @@
 """Connections of our own, and a shorter way to execute statements on them than a cursor's.
 
-A cursor serves any program. These execute nothing but our statements, one at a time, and nobody
-else makes the session forget what was prepared: so a small statement takes half the time.
+A cursor serves any program. These execute nothing but our statements, one at a time: so a small
+one takes half the time.
 """
 
 from __future__ import annotations
@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from psycopg import AsyncConnection, Connection, OperationalError
+from psycopg import AsyncConnection, Connection, Error, OperationalError
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import QueryCanceled, error_from_result
+from psycopg.errors import (
+    FeatureNotSupported,
+    InvalidSqlStatementName,
+    QueryCanceled,
+    error_from_result,
+)
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, Format, TransactionStatus
 from psycopg.waiting import Ready, Wait
@@ -177,6 +183,7 @@ class Session:
         self._transformer = Transformer(connection)
         self._uses: Counter[tuple[bytes, tuple[int, ...]]] = Counter()
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._numbers = count()  # of names: the session may still have one that is forgotten here
 
     def executing(
         self,
@@ -204,7 +211,13 @@ class Session:
                 meanwhile()
         finally:  # the connection takes nothing else before
             results = yield from fetch_many(pgconn)
-        result = _require_done(results)
+        try:
+            result = _require_done(results)
+        except Error as error:
+            if not self._forgets(error):
+                raise
+            pgconn.send_query_params(query, params, types, formats, Format.BINARY)
+            result = _require_done((yield from execute(pgconn)))
         transformer.set_pgresult(result)
         rows = transformer.load_rows(0, result.ntuples, row)
         transformer.set_pgresult(None)  # it may be large
@@ -223,12 +236,22 @@ class Session:
         self._uses[statement] += 1
         if self._uses[statement] <= threshold:
             return None
-        name = b"jobspec_%d" % len(self._names)
+        name = b"jobspec_%d" % next(self._numbers)
         pgconn = self._connection.pgconn
         pgconn.send_prepare(name, query, param_types=types)
         _require_done((yield from execute(pgconn)))
         self._names[statement] = name
         return name
+
+    def _forgets(self, error: Error) -> bool:
+        """Forget what was prepared where an error says so; tell whether to execute anew at once.
+
+        In a transaction that is of no use: it was undone, and whoever began it begins again.
+        """
+        if not is_outdated(error):
+            return False
+        self._names.clear()
+        return self._connection.pgconn.transaction_status == TransactionStatus.IDLE
 
 
 def _require_done(results: Sequence[PGresult]) -> PGresult:
@@ -242,3 +265,14 @@ def _require_done(results: Sequence[PGresult]) -> PGresult:
                 raise OperationalError(result.get_error_message())
             raise error_from_result(result)
     return results[0]
+
+
+def is_outdated(error: BaseException) -> bool:
+    """Tell whether an error is of a prepared statement that the session does not have any more.
+
+    Somebody had it forget all of them, or a migration changed the types of the rows. Either way
+    nothing of it was executed. The words of the second are of any language, its place is not.
+    """
+    if isinstance(error, FeatureNotSupported):
+        return error.diag.source_function == "RevalidateCachedQuery"
+    return isinstance(error, InvalidSqlStatementName)

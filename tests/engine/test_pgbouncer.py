@@ -9,7 +9,9 @@ import pytest
 
 from enginekit import EMAIL, Gate, job, runs, until_async, working
 from jobspec_engine import AsyncClient, Client, Event
+from jobspec_engine.calls import Call, fetch, first
 from jobspec_engine.database import suit_pooler
+from jobspec_engine.own_connections import OwnConnection
 from pooling import pgbouncer
 
 SILENT = "no wake-up comes through the connection pooler"
@@ -84,3 +86,14 @@ async def test_sends_go_through_a_pooler_and_each_is_told_of(pooled_dsn, connect
         plain = await client.send_many(events)
     told = [one.jobs[0].run_id for one in keyed + plain]
     assert told == [run.id for run in runs(connection)]
+
+
+def test_a_statement_that_only_another_session_of_a_pooler_knows_is_executed_anew(pooled_dsn):
+    with OwnConnection.connect(pooled_dsn, autocommit=True) as pooled:
+        pooled.prepare_threshold = 0  # as through a pooler that passes for a server
+        call = Call(b"select pg_backend_pid()", {}, first)
+        sessions = fetch(pooled, call)
+        with psycopg.connect(pooled_dsn) as other:  # in a transaction, it has that session
+            other.execute("select")
+            sessions += fetch(pooled, call)
+    assert len(set(sessions)) == 2

@@ -72,6 +72,9 @@ class OwnAsyncConnection(AsyncConnection[Any]):
         except StopIteration as ended:
             returned: Value = ended.value
             return returned
+        except BaseException:
+            self._line.leave()
+            raise
         if waits_for == Wait.R and timeout is None:
             try:
                 answer = await self._line.answer(gen)

@@ -99,6 +99,18 @@ async def test_a_line_that_breaks_leaves_no_reader_for_the_one_that_gets_its_num
         assert await tell(next_one) == [("told",)]
 
 
+async def test_nor_does_one_that_breaks_while_a_statement_is_sent(own, readers):
+    def breaks():
+        own.pgconn.finish()  # as libpq does where it sees the end of a line that it writes to
+        raise psycopg.OperationalError("the line broke")
+        yield
+
+    await tell(own)
+    with pytest.raises(psycopg.OperationalError):
+        await own.wait(breaks())
+    assert readers.now == set()
+
+
 async def test_what_comes_while_nobody_waits_takes_the_reader_away(own, other, readers):
     await own.execute("listen news")
     other.execute("notify news")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _AGAIN = 1.0  # seconds until what was cancelled is cancelled once more
 
 
-def lost_cancellation() -> Callable[[], None]:
+def lost_cancellation_check() -> Callable[[], None]:
     """Return what raises a cancellation of this task that came since now and was lost."""
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()

@@ -18,7 +18,7 @@ from uuid import uuid4
 from jobspec_engine import telemetry
 from jobspec_engine.arguments import seconds_of
 from jobspec_engine.attempt import Handlers, attempt
-from jobspec_engine.cancellation import cancelled, lost_cancellation
+from jobspec_engine.cancellation import cancelled, lost_cancellation_check
 from jobspec_engine.entry import Entry
 from jobspec_engine.failure import failed_words
 from jobspec_engine.handlers import load_handlers
@@ -152,7 +152,7 @@ class Worker:
                 entry.leave()
 
     async def _work(self) -> None:
-        require_none_lost = lost_cancellation()
+        require_none_lost = lost_cancellation_check()
         try:
             await self._upkeep.reclaim()
             await self._upkeep.tick()
@@ -293,10 +293,16 @@ class Worker:
         for one in ended:
             if one.run_id not in kept:
                 self._log_lost(one.run_id)
-        # What is completed makes room, and nothing due but runs that waited for it: those are woken
-        # as by a sender, for which nobody listens who works until there is nothing to do.
-        if self._until_idle or not self._sated or not isinstance(ended[0], Completion):
+        if self._may_have_more(ended[0]):
             self._nudge.set()
+
+    def _may_have_more(self, ended: Ended) -> bool:
+        """Tell whether to look for runs at once, now that such an end was recorded.
+
+        What is completed makes room, and nothing due but runs that waited for it: those are woken
+        as by a sender, for which nobody listens who works until there is nothing to do.
+        """
+        return self._until_idle or not self._sated or not isinstance(ended, Completion)
 
     def _log_lost(self, run_id: int) -> None:
         what = "lease lost before its end; nothing was recorded"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -91,18 +92,25 @@ def count(row, connection, entered, most):
     assert {run.attempt for run in runs(connection) if run.state == "completed"} == {1}
 
 
+@asynccontextmanager
+async def cut_off(dsn, line, lease):
+    """Give a worker that has just been cut off while all slots were at work, and may end that."""
+    work = Work()
+    compiled = job(handler=work)
+    sent(dsn, compiled, range(RUNS))
+    async with working(compiled, line.dsn, lease=lease, concurrency=AT_ONCE) as worker:
+        await until_async(work.all_at_work, "all slots at work")
+        line.go_down()
+        work.may_end.set()
+        yield worker, work, compiled
+
+
 @pytest.mark.parametrize(("lease", "most"), [(LONG, 1), (SHORT, 2)], ids=["kept", "run out"])
 async def test_what_ended_while_the_database_was_away_is_recorded_when_it_is_back(
     dsn, connection, line, row, lease, most
 ):
     """Only who lost his lease is entered again."""
-    work = Work()
-    compiled = job(handler=work)
-    sent(dsn, compiled, range(RUNS))
-    async with working(compiled, line.dsn, lease=lease, concurrency=AT_ONCE) as at_work:
-        await until_async(work.all_at_work, "all slots at work")
-        line.go_down()
-        work.may_end.set()
+    async with cut_off(dsn, line, lease) as (at_work, work, _):
         await until_async(lambda: waiting_ends(at_work) >= AT_ONCE * 2 // 3 - 1, "their ends")
         if lease == SHORT:
             await until_async(lambda: connection.execute(EXPIRED).fetchone()[0], "lost leases")
@@ -116,16 +124,12 @@ async def test_what_ended_while_the_database_was_away_is_recorded_when_it_is_bac
 async def test_a_worker_that_was_away_leaves_what_others_have_ended_meanwhile(
     dsn, connection, line, row
 ):
-    work = Work()
-    compiled = job(handler=work)
-    sent(dsn, compiled, range(RUNS))
-    async with working(compiled, line.dsn, lease=SHORT, concurrency=AT_ONCE) as away:
-        await until_async(work.all_at_work, "all slots at work")
-        line.go_down()
-        work.may_end.set()
-        async with working(compiled, dsn, lease=LONG, name="there"):
-            await until_async(lambda: ends(connection) == ALL_ENDED, "the end of all runs")
-            line.go_up()
-            await until_async(lambda: holds_nothing(away), "the end of what it held")
+    async with (
+        cut_off(dsn, line, SHORT) as (away, work, compiled),
+        working(compiled, dsn, lease=LONG, name="there"),
+    ):
+        await until_async(lambda: ends(connection) == ALL_ENDED, "the end of all runs")
+        line.go_up()
+        await until_async(lambda: holds_nothing(away), "the end of what it held")
     assert {run.claimed_by for run in runs(connection)} == {"there"}
     count(row, connection, work.entered, 2)

@@ -164,7 +164,7 @@ def test_the_points_are_each_statement_and_each_await_of_the_job(supervised, mot
     points = mother.points()
     awaits = {what.split()[1] for what in points if what.startswith(("await", "resume"))}
     statements = [what for what in points if what.startswith(("before", "after"))]
-    assert {"request", "watch", "fetch_async"} <= awaits
+    assert {"request", "watch", "answer"} <= awaits
     assert statements == [
         "after claim",
         *("before memos", "after memos"),

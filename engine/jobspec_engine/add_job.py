@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from jobspec_engine.arguments import require_known, require_length, require_text
+from jobspec_engine.arguments import require_known, require_length, require_text, unknown_job
 from jobspec_engine.errors import AddJobError
 from jobspec_engine.events import Dispatched
 from jobspec_engine.payload import encode, is_object
@@ -72,7 +72,7 @@ def add_job(
     """
     require_known("add_job", options, AddJobOptions.__annotations__)
     if job_id not in jobs:
-        raise AddJobError(f"there is no job `{job_id}` among the compiled jobs")
+        raise AddJobError(unknown_job(job_id, jobs))
     data: object = {} if payload is None else payload
     if not is_object(data):
         raise AddJobError(f"payload must be an object, not {type(data).__name__}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from jobspec import CompiledJobs
 from jobspec_engine.errors import ArgumentError
+from jobspec_engine.nearness import did_you_mean, near_or_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 # What Postgres has for the number of a run.
 _RUN_IDS = range(1, 1 << 63)
@@ -37,9 +37,13 @@ def require_known(function: str, options: Iterable[str], known: Iterable[str]) -
     names = sorted(known)
     for name in options:
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names)}"
+            advice = did_you_mean(name, names) or f"it takes {', '.join(names)}"
             raise TypeError(f"{function}() takes no keyword {name}: {advice}")
+
+
+def unknown_job(job_id: str, jobs: Collection[str]) -> str:
+    """Return that a job is not among the compiled ones, and which was meant or there are."""
+    return f"there is no job `{job_id}` among the compiled jobs; {near_or_listed(job_id, jobs)}"
 
 
 def seconds_of(name: str, length: object) -> float:

@@ -15,6 +15,7 @@ from jobspec_engine.coalesce import Coalescer
 from jobspec_engine.errors import StepError
 from jobspec_engine.events import new_id
 from jobspec_engine.memos import StepKey
+from jobspec_engine.nearness import near_or_listed
 from jobspec_engine.step_statements import Child
 from jobspec_engine.telemetry import carried
 
@@ -175,7 +176,8 @@ class Journal:
         job = self._jobs.get(job_id)
         if job is None:
             raise StepError(
-                f"step `{call.key.name}` invokes job `{job_id}`, which this worker does not know"
+                f"step `{call.key.name}` invokes job `{job_id}`, which this worker does not know;"
+                f" {near_or_listed(job_id, self._jobs)}"
             )
         child = Child(job_id, new_id(), data, job.retries + 1, carried())
         invoking = self._statements.invoke(held, call, child)

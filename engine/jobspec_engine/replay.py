@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from jobspec import EventError
 from jobspec_engine.add_job import EVENT_NAME
-from jobspec_engine.arguments import require_known
+from jobspec_engine.arguments import require_known, unknown_job
 from jobspec_engine.dispatch import Dispatch, digest, dispatch
 from jobspec_engine.errors import ReplayError
 from jobspec_engine.events import Encoded, Event, encode_event
@@ -136,7 +136,7 @@ class Replay:
         if run.replayed_as is not None:
             return Replayed(run.run_id, "duplicate", run.replayed_as)
         if run.job_id not in self._jobs:
-            reason = f"there is no job `{run.job_id}` among the compiled jobs"
+            reason = unknown_job(run.job_id, self._jobs)
             return Replayed(run.run_id, "unknown", reason=reason)
         try:
             event, data = self._event(run)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobspec_engine.errors import WorkerError
+from jobspec_engine.nearness import near_or_listed
 from jobspec_engine.statements import MOST_CLAIMED
 
 if TYPE_CHECKING:
@@ -141,9 +142,10 @@ class Slots:
 
 
 def _check(job_ids: Collection[str], limits: Mapping[str, int]) -> None:
-    unknown = [f"`{one}`" for one in limits if one not in job_ids]
-    if unknown:
-        raise WorkerError(f"there is a limit for {', '.join(unknown)}, which no job is called")
+    for one in limits:
+        if one not in job_ids:
+            advice = near_or_listed(one, job_ids)
+            raise WorkerError(f"there is a limit for `{one}`, which no job is called; {advice}")
     for job_id, limit in limits.items():
         if limit < 1:
             raise WorkerError(f"the limit of job `{job_id}` is {limit}; it must be at least 1")

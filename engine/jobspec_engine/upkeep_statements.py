@@ -46,10 +46,10 @@ class SeenEvents(NamedTuple):
 
 
 class KnownJob(NamedTuple):
-    """Whether a worker or a run is of a job, and the ids of the jobs that workers have."""
+    """Whether a worker or a run is of a job, and the ids of jobs that there are."""
 
     is_known: bool
-    of_workers: list[str]
+    there_are: list[str]
 
 
 class UpkeepStatements(Statements):
@@ -91,7 +91,7 @@ class UpkeepStatements(Statements):
         return self._call("forget_worker", lambda _: None, worker_id=worker_id)
 
     def knows_job(self, job_id: str) -> Call[KnownJob]:
-        """Tell whether a worker or a run is of a job, and which jobs workers have."""
+        """Tell whether a worker or a run is of a job, and which jobs there are."""
         return self._call("knows_job", KnownJob._make, job_id=job_id)
 
     def prune_dead_letters(self, age: timedelta, batch: int) -> Call[int]:

@@ -142,8 +142,14 @@ def test_an_event_that_starts_no_job_says_which_events_do(run):
     result = run("send", "email.sned", "--jobs", "jobs.yaml")
     assert result.exit_code == 0
     assert result.stderr == (
-        "no job has the trigger `email.sned`; there are `email.send`, `github/push`;"
-        " a run that waits for it goes on\n"
+        "no job has the trigger `email.sned` (a run that waits for it goes on);"
+        " did you mean `email.send`?\n"
+    )
+
+
+def test_an_event_that_is_like_none_says_which_events_start_jobs(run):
+    assert run("send", "x", "--jobs", "jobs.yaml").stderr.endswith(
+        "; there are `email.send`, `github/push`\n"
     )
 
 
@@ -151,7 +157,7 @@ def test_an_event_where_only_schedules_start_jobs_says_so(run, folder):
     spec = 'jobs: [{id: a, triggers: [{cron: "0 4 * * *"}], handler: "handlers:wait"}]'
     (folder / "cron.yaml").write_text(spec, encoding="utf-8")
     result = run("send", "nightly", "--jobs", "cron.yaml")
-    assert result.stderr.startswith("no job has the trigger `nightly`; no event starts any;")
+    assert result.stderr.endswith("; no event starts any\n")
 
 
 def test_sending_without_specs_is_misuse_that_names_the_option(folder):
@@ -196,7 +202,7 @@ def test_a_run_joins_the_one_that_waits_with_its_key(run, connection):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["no.such", "{}"], "there is no job `no.such`"),
+        (["email.snd", "{}"], "there is no job `email.snd` among the compiled jobs; did you mean"),
         (["email.send", "[]"], "DATA must be a JSON object"),
         (["email.send", "--at", "soon"], "write a time such as"),
         (["email.send", "--at", "0001-01-01T00:00"], "write a time such as"),

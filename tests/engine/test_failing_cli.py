@@ -335,3 +335,10 @@ def test_data_that_is_no_object_is_misuse(run):
 def test_every_reason_can_be_asked_for(run):
     for reason in REASONS:
         assert run("dead-letters", "--reason", reason).exit_code == 0
+
+
+def test_replaying_a_job_that_the_specs_lack_says_which_was_meant(run):
+    result = run("replay", "--job", "payy", "--jobs", "jobs.yaml")
+    assert result.stderr == (
+        "there is no job `payy` among the compiled jobs; did you mean `pay`?\n"
+    )

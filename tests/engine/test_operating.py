@@ -280,9 +280,9 @@ def test_pausing_a_job_that_nobody_knows_says_so(dsn, connection, run):
     refused = run("pause", "jobb")
     assert refused.exit_code == 1
     assert refused.stderr == (
-        "Error: no worker and no run knows a job `jobb`: nothing was paused;"
-        " name specs that have it by --jobs\n"
+        "Error: nothing was paused: no worker and no run knows a job `jobb`; did you mean `job`?\n"
     )
+    assert run("pause", "email.send").stderr.endswith("; name specs that have it by --jobs\n")
     assert count(connection, "job_pause") == 1
 
 
@@ -291,9 +291,25 @@ def test_resuming_a_job_that_nobody_knows_says_so(dsn, run):
     refused = run("resume", "jobb")
     assert refused.exit_code == 1
     assert refused.stderr == (
-        "Error: no worker and no run knows a job `jobb`: nothing was resumed;"
-        " `jobspec stats` tells which jobs are paused\n"
+        "Error: nothing was resumed: no worker and no run knows a job `jobb`; did you mean `job`?\n"
     )
+    assert run("resume", "email.send").stderr.endswith("tells which jobs are paused\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("runs", "--job", "jobb"),
+        ("dead-letters", "--job", "jobb"),
+        ("cancel", "--job", "jobb", "--job-key", "a"),
+    ],
+)
+def test_asking_about_a_job_that_nobody_knows_says_which_was_meant(dsn, run, command):
+    send(dsn, job())
+    said = "no worker and no run knows a job `jobb`; did you mean `job`?\n"
+    assert run(*command).stderr == said
+    known = ["job" if word == "jobb" else word for word in command]
+    assert run(*known).stderr == ""
 
 
 def test_a_job_of_a_spec_is_paused_before_it_ever_ran(connection, run, tmp_path):
@@ -301,7 +317,7 @@ def test_a_job_of_a_spec_is_paused_before_it_ever_ran(connection, run, tmp_path)
     spec.write_text("jobs: [{id: new.job, triggers: [{event: e}]}]", encoding="utf-8")
     refused = run("pause", "new.jop", "--jobs", str(spec))
     assert refused.exit_code == 1
-    assert "these specs have no job `new.jop`: nothing was paused; did you mean `new.job`?" in (
+    assert "nothing was paused: these specs have no job `new.jop`; did you mean `new.job`?" in (
         refused.stderr
     )
     assert run("pause", "new.job", "--jobs", str(spec)).stdout == "job new.job is paused\n"

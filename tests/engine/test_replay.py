@@ -220,7 +220,7 @@ async def test_a_run_of_a_job_that_is_not_compiled_is_unknown(dsn, fails):
         told = client.replay(dead)
     assert (told.outcome, told.reason) == (
         "unknown",
-        "there is no job `job` among the compiled jobs",
+        "there is no job `job` among the compiled jobs; there are `other`",
     )
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg
 
 import jobspec
 from jobspec_engine.calls import drive, fetch
+from jobspec_engine.cli.known_jobs import unknown
 from jobspec_engine.cli.options import as_json, database, database_options, limit_option, server
 from jobspec_engine.cli.times import Age, Since
 from jobspec_engine.doctor import examine
+from jobspec_engine.nearness import near_or_listed
 from jobspec_engine.operation_statements import OperationStatements
 from jobspec_engine.retention import Retention, prune
 from jobspec_engine.stats import prometheus
@@ -23,14 +24,12 @@ from jobspec_engine.tables import cell, say, show, to_json, with_values
 from jobspec_engine.upkeep_statements import UpkeepStatements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime, timedelta
 
     from jobspec_engine.operation_statements import EventRow
-    from jobspec_engine.upkeep_statements import KnownJob
 
 _job = click.argument("job_id", metavar="JOB")
-_NOBODY = "no worker and no run knows a"
 
 
 @click.command("events")
@@ -164,22 +163,21 @@ def pause_command(job_id: str, paths: tuple[str, ...], dsn: str | None, schema: 
     statements = UpkeepStatements(schema)
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
         if job_id not in specified:
-            _require_known(job_id, fetch(connection, statements.knows_job(job_id))[0], specified)
+            _require_known(connection, schema, job_id, specified)
         paused = fetch(connection, statements.pause(job_id))
     say(f"job {job_id} is paused" if paused else f"job {job_id} was paused already")
 
 
-def _require_known(job_id: str, known: KnownJob, specified: tuple[str, ...]) -> None:
-    if known.is_known and not specified:
-        return
-    where = "these specs have no" if specified else _NOBODY
-    near = _near(job_id, specified or known.of_workers) or "name specs that have it by --jobs"
-    raise click.ClickException(f"{where} job `{job_id}`: nothing was paused; {near}")
-
-
-def _near(job_id: str, known: Sequence[str]) -> str | None:
-    near = get_close_matches(job_id, known, n=1)
-    return f"did you mean `{near[0]}`?" if near else None
+def _require_known(
+    connection: psycopg.Connection[Any], schema: str, job_id: str, specified: tuple[str, ...]
+) -> None:
+    lack = (
+        f"these specs have no job `{job_id}`; {near_or_listed(job_id, specified)}"
+        if specified
+        else unknown(connection, schema, job_id, "name specs that have it by --jobs")
+    )
+    if lack is not None:
+        raise click.ClickException(f"nothing was paused: {lack}")
 
 
 @click.command("resume")
@@ -194,10 +192,10 @@ def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
     with database(dsn, schema) as chosen, psycopg.connect(chosen, autocommit=True) as connection:
         resumed = fetch(connection, statements.resume(job_id))
         fetch(connection, statements.wake())
-        known = None if resumed else fetch(connection, statements.knows_job(job_id))[0]
-    if known is not None and not known.is_known:
-        near = _near(job_id, known.of_workers) or "`jobspec stats` tells which jobs are paused"
-        raise click.ClickException(f"{_NOBODY} job `{job_id}`: nothing was resumed; {near}")
+        advice = "`jobspec stats` tells which jobs are paused"
+        lack = None if resumed else unknown(connection, schema, job_id, advice)
+    if lack is not None:
+        raise click.ClickException(f"nothing was resumed: {lack}")
     say(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")
 
 

@@ -14,6 +14,7 @@ import psycopg
 import jobspec
 from jobspec_engine.add_job import MODES
 from jobspec_engine.calls import fetch
+from jobspec_engine.cli.known_jobs import unknown
 from jobspec_engine.cli.options import (
     as_json,
     compiled,
@@ -24,6 +25,7 @@ from jobspec_engine.cli.options import (
 )
 from jobspec_engine.cli.times import At, Length
 from jobspec_engine.client import Client
+from jobspec_engine.nearness import near_or_listed
 from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 
@@ -76,8 +78,8 @@ def send_command(
     else:
         _show_sent(sent)
     if not sent.jobs:
-        known = _known_events(jobs)
-        say(f"no job has the trigger `{name}`; {known}; a run that waits for it goes on", err=True)
+        known = _known_events(name, jobs)
+        say(f"no job has the trigger `{name}` (a run that waits for it goes on); {known}", err=True)
 
 
 def _parse(data: str) -> dict[str, object]:
@@ -92,13 +94,11 @@ def _parse(data: str) -> dict[str, object]:
     return cast("dict[str, object]", payload)
 
 
-def _known_events(jobs: jobspec.CompiledJobs) -> str:
-    """Return which events start a job, in a few words."""
+def _known_events(name: str, jobs: jobspec.CompiledJobs) -> str:
+    """Return which event was meant that starts a job, or which there are."""
     triggers = (trigger for job in jobs.values() for trigger in job.triggers)
-    names = sorted({one.event for one in triggers if isinstance(one, jobspec.EventTrigger)})
-    if not names:
-        return "no event starts any"
-    return "there are " + ", ".join(f"`{name}`" for name in names)
+    names = {one.event for one in triggers if isinstance(one, jobspec.EventTrigger)}
+    return near_or_listed(name, names) if names else "no event starts any"
 
 
 def _show_sent(sent: Sent) -> None:
@@ -193,12 +193,15 @@ def runs_command(
     """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
+        lack = None if rows or job_id is None else unknown(connection, schema, job_id)
     if as_json:
         click.echo(to_json([_plain_run(row) for row in rows]))
     elif rows:
         show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
     else:
         say("no runs")
+    if lack is not None:
+        say(lack, err=True)
 
 
 def _run_row(row: RunRow) -> tuple[str, ...]:

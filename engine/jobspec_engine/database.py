@@ -121,7 +121,7 @@ def _is_readable(dsn: str) -> bool:
         return False
     ports = str(settings.get("port") or "").split(",")
     return "@" not in str(settings.get("host") or "")[1:] and all(
-        not port or port.isdigit() for port in ports
+        not port or (port.isascii() and port.isdigit()) for port in ports
     )
 
 

@@ -9,6 +9,7 @@ others (`not`, `if`, `dependentRequired`, a remote `$ref`, …) nothing is known
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, cast
 
 from jobspec.events.shapes import (
@@ -35,6 +36,7 @@ PLAIN_BELOW = 1_000_000  # from here on the reference writes 1e+06 (keys.jsonl)
 
 _SCALARS: dict[str, Shape] = {"null": Null(), "boolean": Boolean(), "array": Array()}
 _TYPES = ("string", "number", "integer", "boolean", "null", "array", "object")
+_INDEX = re.compile("[0-9]{1,9}")  # of a list, in a JSON pointer
 _LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 _OF_OBJECTS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
@@ -141,7 +143,7 @@ class _Reader:
         target: list[str | int] = []
         for step in reference.split("/")[1:]:
             name = _unquoted(step)
-            key = int(name) if isinstance(found, list) and name.isdecimal() else name
+            key = int(name) if isinstance(found, list) and _INDEX.fullmatch(name) else name
             try:
                 found = cast("Any", found)[key]
             except (LookupError, TypeError):

@@ -16,6 +16,7 @@ from jobspec_engine.arguments import unknown_job
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cancel import cancel, cancel_by_key
 from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import (
     as_json,
     compiled,
@@ -45,7 +46,7 @@ _WHY = {
 _UNKNOWN = "there is no such run; if it has ended it may have been pruned"
 _FINE = ("enqueued", "duplicate", "cancelled", "requested", "ended")
 
-_run_ids = click.argument("run_ids", nargs=-1, type=int, metavar="[RUN]...")
+_run_ids = click.argument("run_ids", nargs=-1, type=Whole(), metavar="[RUN]...")
 
 
 def _which(
@@ -62,7 +63,7 @@ _since = click.option("--since", type=Since(), help="Only those that died since 
 
 
 @click.command("run")
-@click.argument("run_id", type=int, metavar="RUN")
+@click.argument("run_id", type=Whole(), metavar="RUN")
 @database_options
 @as_json
 def run_command(run_id: int, dsn: str | None, schema: str, as_json: bool) -> None:  # noqa: FBT001  click's way

@@ -13,6 +13,7 @@ import psycopg
 import jobspec
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import as_json, database, database_options, limit_option, server
 from jobspec_engine.cli.times import Age, Since
 from jobspec_engine.doctor import examine
@@ -89,7 +90,7 @@ def stats_command(dsn: str | None, schema: str) -> None:
 @click.option("--dead-letters", type=Age(), default="90d", show_default=True, help="After the end.")
 @click.option(
     "--batch",
-    type=click.IntRange(1, 100_000),
+    type=Whole(1, 100_000),
     default=1000,
     show_default=True,
     help="How many rows one transaction looks at.",

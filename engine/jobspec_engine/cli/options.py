@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 import psycopg
 from psycopg.conninfo import make_conninfo
 
 import jobspec
+from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.database import checked_dsn
 from jobspec_engine.embedded import EmbeddedPostgres
 from jobspec_engine.errors import DsnError, EditedMigrationError, EngineError, MigrationError
@@ -38,21 +39,6 @@ def _check_schema(_: click.Context, __: click.Parameter, value: str) -> str:
     except MigrationError as error:
         raise click.BadParameter(str(error)) from error
     return value
-
-
-class Limit(click.ParamType[tuple[str, int]]):
-    """A job's id and how many of its runs: `job=3`."""
-
-    name = "job=n"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Return the two."""
-        job_id, _, number = value.rpartition("=")
-        if not job_id or not number.isdecimal():
-            self.fail("write a job and how many of its runs, such as `email.send=3`", param, ctx)
-        return job_id, int(number)
 
 
 _dsn = click.option(
@@ -105,7 +91,7 @@ def limit_option(default: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the option of how many rows a command lists."""
     return click.option(
         "--limit",
-        type=click.IntRange(1, 10_000),
+        type=Whole(1, 10_000),
         default=default,
         show_default=True,
         help="List at most so many.",

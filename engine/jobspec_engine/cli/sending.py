@@ -15,6 +15,7 @@ import jobspec
 from jobspec_engine.add_job import MODES
 from jobspec_engine.calls import fetch
 from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import (
     as_json,
     compiled,
@@ -49,7 +50,9 @@ STATES = ("pending", "running", "completed", "failed", "cancelled")
     metavar="ID",
     help="The event's id: the same id starts nothing again.",
 )
-@click.option("--ts", type=int, help="When it happened, in milliseconds since 1970.")
+@click.option(
+    "--ts", type=Whole(), metavar="INTEGER", help="When it happened, in milliseconds since 1970."
+)
 @database_options
 @as_json
 def send_command(
@@ -123,14 +126,14 @@ def _dispatched_row(job: Dispatched) -> tuple[str, ...]:
 @click.option("--delay", type=Length(timedelta(0)), help="In which time it is due.")
 @click.option(
     "--priority",
-    type=click.IntRange(-(1 << 15), (1 << 15) - 1),
+    type=Whole(-(1 << 15), (1 << 15) - 1),
     default=0,
     show_default=True,
     help="Of runs that are due the smallest is claimed first.",
 )
 @click.option(
     "--max-attempts",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     help="How often it is attempted. [default: as the job says]",
 )
 @click.option("--job-key", metavar="KEY", help="Join the run with this key that waits.")

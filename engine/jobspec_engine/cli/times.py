@@ -10,19 +10,17 @@ import click
 
 from jobspec_engine.arguments import LONGEST
 
-_AGE = re.compile(r"(\d+)([smhd])")
-_LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smh]?)")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)/([smh])")
+# ASCII digits, and no more than a timedelta has room for.
+_AGE = re.compile(r"([0-9]{1,9})([smhd])")
+_LENGTH = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smh]?)")
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)/([smh])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def _age(text: str) -> timedelta | None:
     """Return the length of a time such as `7d`; None for anything else."""
     found = _AGE.fullmatch(text)
-    try:
-        return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
-    except OverflowError:
-        return None
+    return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def _moment(text: str) -> datetime | None:
@@ -77,7 +75,7 @@ class Age(click.ParamType[timedelta | None]):
         """Return the length of the time."""
         if value == "forever":
             return None
-        if value.isdecimal():
+        if value.isascii() and value.isdecimal():
             self.fail(f"the unit is missing: write `{value}d` for days, or s, m or h", param, ctx)
         age = _age(value)
         if age is None or age > LONGEST:

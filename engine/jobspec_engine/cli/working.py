@@ -13,8 +13,8 @@ from typing import Literal
 import click
 
 from jobspec_engine.cli.logs import LEVELS, log_to_stderr
+from jobspec_engine.cli.numbers import Limit, Whole
 from jobspec_engine.cli.options import (
-    Limit,
     compiled,
     database,
     database_options,
@@ -47,7 +47,7 @@ def demo_command(dsn: str | None) -> None:
 @database_options
 @click.option(
     "--concurrency",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=100,
     show_default=True,
     help="How many runs may run at once.",

@@ -190,6 +190,11 @@ def test_long_chains_and_wide_diamonds_of_references_are_read_in_no_time():
         ({"$ref": 5}, "`$ref` must be a text"),
         ({"$ref": "#/$defs/a"}, "nothing in this schema is at `#/$defs/a`"),
         ({"$ref": "#/allOf/7", "allOf": []}, "nothing in this schema is at `#/allOf/7`"),
+        (
+            {"$ref": "#/allOf/\N{ARABIC-INDIC DIGIT ONE}", "allOf": [{}, {}]},
+            "nothing in this schema is at `#/allOf/",
+        ),
+        ({"$ref": f"#/allOf/{'9' * 5000}", "allOf": [{}]}, "nothing in this schema is at `#/"),
         ({"properties": {"a": {"type": "string", "pattern": 5}}}, "`pattern` must be a text"),
         ({"propertes": {}}, "`propertes` is not a keyword of JSON Schema"),
         ({"properties": {"a": {"items": {"typ": "null"}}}}, "`typ` is not a keyword"),

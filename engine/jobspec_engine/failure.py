@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import traceback
+from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobspec_engine.limits import OverdueError
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 # What is kept of an error: enough to find it, bounded since a traceback need not be.
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
+
+# The modules that call a handler, the same for each: nobody looks for their fault there.
+_ENGINE = Path(__file__).parent
+_WAY = {str(_ENGINE / name) for name in ("attempt.py", "threads.py")}
 
 
 def failure(
@@ -41,7 +47,7 @@ def failure(
         reason=verdict.reason,
         message=message.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode(),
         error=json.dumps(message),
-        traceback=json.dumps(_tell(traceback.format_exception, error)[-_MAX_TRACEBACK:]),
+        traceback=json.dumps(_tell(_traceback, error)[-_MAX_TRACEBACK:]),
         retry_at=verdict.at,
         finish=finish,
     )
@@ -60,6 +66,23 @@ def failed_words(failure: Failure) -> str:
 def message_of(error: BaseException) -> str:
     """Return what an error says of itself, bounded, without its class."""
     return _tell(lambda one: [str(one)], error)[:_MAX_MESSAGE]
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Return the traceback of an error from its handler on, and of what it came from."""
+    whole = traceback.TracebackException.from_exception(error, compact=True)
+    told: traceback.TracebackException | None = whole
+    while told is not None:
+        del told.stack[: _way_to_handler(told.stack)]
+        told = told.__cause__ or told.__context__
+    return list(whole.format())
+
+
+def _way_to_handler(stack: traceback.StackSummary) -> int:
+    """Return how many frames lead to the handler's own; none where the engine itself has failed."""
+    way = sum(1 for _ in takewhile(lambda frame: frame.filename in _WAY, stack))
+    within = way < len(stack) and Path(stack[way].filename).parent != _ENGINE
+    return way if within else 0
 
 
 def _message(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from enginekit import dead_letters, job, run_of, run_until_idle
+from enginekit import dead_letters, job, run_of, run_until_idle, send
 from jobspec_engine import Client, NonRetriable, RetryAfter
 from jobspec_engine.errors import HandlerError
 from jobspec_engine.handlers import load_handlers
@@ -228,3 +228,36 @@ async def test_a_failed_attempt_is_kept_with_its_worker_and_its_times(dsn, clock
     assert datetime.fromisoformat(entry["ended_at"]) == started + 5 * SECOND
     assert entry["error"] == "ValueError: no"
     assert 'raise ValueError("no")' in entry["traceback"]
+
+
+async def fails_at_once(context):
+    raise ValueError("no")
+
+
+def fails_in_a_thread(context):
+    raise ValueError("no")
+
+
+def gives_what_fails(context):
+    return fails_at_once(context)
+
+
+@pytest.mark.parametrize("handler", [fails_at_once, fails_in_a_thread, gives_what_fails])
+async def test_a_traceback_begins_with_the_handler(dsn, connection, handler):
+    compiled = job(handler=handler)
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    (entry,) = run_of(connection).errors
+    heading, first, *_ = entry["traceback"].splitlines()
+    assert heading == "Traceback (most recent call last):"
+    assert first.startswith(f'  File "{__file__}", line ')
+
+
+@pytest.mark.parametrize("returned", [{1}, float("nan")])
+async def test_a_traceback_of_what_the_engine_refuses_is_whole(dsn, connection, returned):
+    compiled = job(handler=lambda _: returned)
+    send(dsn, compiled)
+    await run_until_idle(compiled, dsn)
+    (entry,) = run_of(connection).errors
+    told = entry["traceback"]
+    assert told.index("attempt.py") < told.index("payload.py")

@@ -14,6 +14,7 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(milliseconds=1)
 SHORT = "50ms"
+BEGINNING = "Traceback (most recent call last):"
 
 
 class Counts:
@@ -161,7 +162,9 @@ async def test_an_attempt_that_takes_too_long_is_cancelled_fails_and_is_retried(
     assert gate.left == ["cancelled"]
     assert (run.state, run.attempt, run.run_at) == ("pending", 1, clock.now() + MINUTE)
     assert run.errors[0]["error"] == "TimeoutError: the attempt took longer than 0.05 s"
+    cause = run.errors[0]["traceback"].partition("\n\n")[0].splitlines()
     assert "await self.open.wait()" in run.errors[0]["traceback"]
+    assert (cause[0], "enginekit.py" in cause[1]) == (BEGINNING, True)
     clock.advance(MINUTE)
     gate.open.set()
     await run_until_idle(compiled, dsn)

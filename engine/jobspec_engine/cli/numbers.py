@@ -19,8 +19,9 @@ class Whole(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
-        if isinstance(value, str) and not _DIGITS.fullmatch(value.removeprefix("-")):
-            self.fail(f"`{value[:40]}` is not a whole number, such as 3", param, ctx)
+        text = str(value)  # a default is a number
+        if not _DIGITS.fullmatch(text.removeprefix("-")):
+            self.fail(f"`{text[:40]}` is not a whole number, such as 3", param, ctx)
         return int(super().convert(value, param, ctx))
 
 

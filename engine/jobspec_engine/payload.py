@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeGuard
@@ -16,6 +18,9 @@ _OBJECTS = (dict, Mapping)
 
 _ARRAYS = (list, tuple)
 
+# Texts are found to be passed over; of a number with a fraction or an exponent nothing is too long.
+_TEXT_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-?([0-9]+)(?![0-9.eE])')
+
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 # How much JSON text of one value is kept: what is larger would hold up the records of other runs.
@@ -26,6 +31,28 @@ class UnreadableError(ValueError):
     """A text is JSON to Postgres, which keeps it, and more than Python reads."""
 
 
+def parse(text: str) -> Any:
+    """Return the value of JSON text.
+
+    Raises `json.JSONDecodeError` with the place, for a number that has more digits than Python
+    reads, too, and `RecursionError` for thousands of levels.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # all that Python says of a number, not where it is
+        raise _too_many_digits(text) from None
+
+
+def _too_many_digits(text: str) -> json.JSONDecodeError:
+    most = sys.get_int_max_str_digits()
+    numbers = (found for found in _TEXT_OR_NUMBER.finditer(text) if found[1])
+    number = next(found for found in numbers if len(found[1]) > most)
+    what = f"a number has {len(number[1]):,} digits, and {most:,} can be read"
+    return json.JSONDecodeError(what, text, number.start())
+
+
 def decode(text: str) -> Any:
     """Return the value of JSON text that Postgres kept.
 
@@ -33,7 +60,7 @@ def decode(text: str) -> Any:
     may have added them.
     """
     try:
-        return json.loads(text)
+        return parse(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"its data can't be read: {error}") from None
 
@@ -114,6 +141,14 @@ def _all_keys_are_text(value: object) -> bool:
     return True
 
 
+def _is_too_long(number: int) -> bool:
+    try:
+        str(number)
+    except ValueError:
+        return True
+    return False
+
+
 def _fault(value: object, name: str) -> str:
     """Say what in `value` is not JSON, and where. Only called when something is."""
     todo: list[tuple[str, object, tuple[int, ...]]] = [(name, value, ())]
@@ -131,6 +166,9 @@ def _fault(value: object, name: str) -> str:
             todo.extend((f"{path}[{i}]", child, inner) for i, child in enumerate(item))
         elif isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
             return f"{path} is {item}, which is not JSON"
+        elif isinstance(item, int) and _is_too_long(item):
+            most = sys.get_int_max_str_digits()
+            return f"{path} is a number of more digits than the {most:,} that can be written"
         elif not isinstance(item, str | int | float | bool | None):
             return f"{path} is of type {type(item).__name__}, which is not JSON"
     return f"{name} is not JSON"

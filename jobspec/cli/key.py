@@ -107,7 +107,8 @@ def _no_such(what: str, name: str, known: tuple[str, ...]) -> str:
 def _event(text: str) -> Event:
     """Return the event of an option: JSON itself, the path of a file of it, or `-`."""
     try:
-        found = json.loads(text if text.lstrip().startswith("{") else _content(text))
+        written = text if text.lstrip().startswith("{") else _content(text)
+        found = json.loads(written, parse_int=_number)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"this is not JSON: {error}", param_hint="--event") from error
     if not isinstance(found, dict) or "data" not in found:
@@ -115,6 +116,14 @@ def _event(text: str) -> Event:
             'an event is an object with `data`, such as {"data": {"id": 1}}', param_hint="--event"
         )
     return cast("Event", found)
+
+
+def _number(digits: str) -> int:
+    """Return a whole number, its first 400 digits: so many are beyond a float64, as any more are.
+
+    Python reads no more than 4,300, and does not say where it found them.
+    """
+    return int(digits[:400])
 
 
 def _content(name: str) -> str:

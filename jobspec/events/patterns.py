@@ -15,7 +15,7 @@ _ATOM = r"""
     (?: \?\?? | \{\d+\} )?
 """
 _OTHER = r"(?P<other> \((?:\?:|\?<[A-Za-z]\w*>|(?!\?)) | \)(?:[*+?]\??|\{\d+,?\d*\}\??)? | \| )"
-_PIECE = re.compile(f"{_ATOM} | {_OTHER}", re.VERBOSE)
+_PIECE = re.compile(f"{_ATOM} | {_OTHER}", re.VERBOSE | re.ASCII)  # digits are 0 to 9
 
 
 def can_contain(pattern: str, text: str) -> bool | None:

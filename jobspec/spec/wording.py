@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jobspec.load import MappingNode, Node, ScalarNode, SequenceNode
 from jobspec.phrases import joined
 
@@ -21,6 +23,8 @@ _ELSEWHERE = {
 MOST_WRITTEN_OUT = 1e6  # a larger number was hardly meant
 
 A_LENGTH = "a length of time"
+
+_DIGITS = re.compile(r"[0-9]+")  # those of other scripts are none to a reader of YAML
 
 # What to do about a field that is nowhere, beside a field that is there: what it has elsewhere is
 # said in another way here.
@@ -105,7 +109,7 @@ def instead(node: Node, name: str, expected: str) -> str | None:
         return "write a list, with a dash before each item"
     if expected == "a text" and not isinstance(value, str):
         return "put it in quotes"
-    if expected == "a whole number" and isinstance(value, str) and value.isdecimal():
+    if expected == "a whole number" and isinstance(value, str) and _DIGITS.fullmatch(value):
         return f"write `{value}`, without quotes"
     if expected == "a whole number" and isinstance(value, float) and abs(value) < MOST_WRITTEN_OUT:
         return f"write `{value:.0f}`" if value.is_integer() else "leave the fraction out"

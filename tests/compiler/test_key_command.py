@@ -124,6 +124,10 @@ def test_a_long_value_is_cut_in_the_table_and_whole_in_json(run):
         ((KEY, "--event", "{"), "this is not JSON"),
         ((KEY, "--event", '{"name": "a"}'), "an event is an object with `data`"),
         ((KEY, "--event", '{"data": {"installationId": NaN}}'), "installationId is nan"),
+        (
+            (KEY, "--event", f'{{"data": {{"installationId": {"9" * 5_000}}}}}'),
+            "event.data.installationId is a number too large for a float64",
+        ),
         (("--event", "event.json"), "name a key EXPR, or a job"),
         ((KEY, "--job", "refresh", "--event", "event.json"), "name a key EXPR, or a job"),
         (

@@ -221,7 +221,19 @@ COMMANDS = {
         ["send", "event", f'{{"a": {"9" * 5_000}}}', "--jobs", "jobs.yaml"],
         None,
         2,
-        "DATA is not JSON",
+        "DATA is not JSON: a number has 5,000 digits, and 4,300 can be read: line 1 column 7",
+    ),
+    "too many digits after such in a text": (
+        ["send", "event", f'{{"{"9" * 5_000}\\"": 1e3,\n"a": {"-" + "9" * 5_000}}}'],
+        None,
+        2,
+        "a number has 5,000 digits, and 4,300 can be read: line 2 column 6",
+    ),
+    "too many digits to replay": (
+        ["replay", "1", "--jobs", "jobs.yaml", "--data", f'{{"a": {"9" * 5_000}}}'],
+        None,
+        2,
+        "--data is not JSON: a number has 5,000 digits, and 4,300 can be read: line 1 column 7",
     ),
     "10,000 levels to replay": (
         ["replay", "1", "--jobs", "jobs.yaml", "--data", "[" * 10_000],

@@ -28,7 +28,7 @@ from jobspec_engine.cli.options import (
 from jobspec_engine.cli.times import Rate, Since
 from jobspec_engine.client import Client
 from jobspec_engine.memos import StepKey
-from jobspec_engine.payload import is_object
+from jobspec_engine.payload import is_object, parse
 from jobspec_engine.replay import REASONS, replaced_by
 from jobspec_engine.rows import DeadLetters
 from jobspec_engine.statements import Statements
@@ -274,7 +274,7 @@ def _text(given: str) -> str:
 
 def _object(text: str) -> Any:
     try:
-        data: Any = json.loads(text)
+        data: Any = parse(text)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"--data is not JSON: {error}") from error
     if not is_object(data):

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-_DIGITS = re.compile(r"[0-9]{1,19}")  # as many as a bigint has
+_DIGITS = re.compile(r"[0-9]{1,400}")  # what is out of range is to be told as that
 
 
 class Whole(click.IntRange):

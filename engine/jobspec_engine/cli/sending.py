@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +26,7 @@ from jobspec_engine.cli.options import (
 from jobspec_engine.cli.times import At, Length
 from jobspec_engine.client import Client
 from jobspec_engine.nearness import near_or_listed
+from jobspec_engine.payload import parse
 from jobspec_engine.statements import Statements
 from jobspec_engine.tables import cell, say, show, to_json, with_values
 
@@ -87,7 +87,7 @@ def send_command(
 
 def _parse(data: str) -> dict[str, object]:
     try:
-        payload: Any = json.loads(sys.stdin.read() if data == "-" else data)
+        payload: Any = parse(sys.stdin.read() if data == "-" else data)
     except ValueError as error:
         raise click.UsageError(f"DATA is not JSON: {error}") from error
     except RecursionError as error:

@@ -61,6 +61,7 @@ def test_a_pattern_that_has_no_place_for_the_separator_does_not(pattern, text):
         ("^[[a]$", "["),
         ("^[z-a]$", "/"),
         ("^(ab$", "/"),
+        ("^/{٣}$", "/"),  # no number to a regular expression
         ("^a:b$", ":b"),  # it can, but only by chance is that seen
     ],
 )

@@ -88,3 +88,9 @@ def test_an_item_of_jobs_is_told_as_one_with_how_to_begin_it():
     (found,) = check("jobs:\n  - foo\n")
     assert found.message == "expected a mapping for an item of `jobs`, found the text `foo`"
     assert found.help == "write `- id:` with the name of the job, and its other fields below"
+
+
+@pytest.mark.parametrize(("text", "help_"), [("4", "write `4`, without quotes"), ("\u0664", None)])
+def test_a_number_in_quotes_is_told_to_go_without_them_where_it_is_one_then(text, help_):
+    (found,) = check(f"jobs:\n  - id: a\n    triggers: [{{event: x}}]\n    retries: '{text}'\n")
+    assert found.help == help_

@@ -31,7 +31,7 @@ from psycopg.errors import (
 )
 
 from jobspec_engine.errors import DsnError, UnreachableError
-from jobspec_engine.own_connections import is_outdated
+from jobspec_engine.session import is_outdated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -1,201 +1,184 @@
-"""Connections of our own, where statements are executed without a cursor."""
+"""The reader of a connection of our own in the event loop: one for all answers, none beyond it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+import asyncio
 
 import psycopg
 import pytest
-from psycopg.generators import fetch_many
-from psycopg.pq import ExecStatus
 
-from jobspec_engine import own_connections
-from jobspec_engine.calls import Call, fetch
-from jobspec_engine.database import is_away, pause_before_again
-from jobspec_engine.own_connections import OwnConnection
-from jobspec_engine.persistence import Persistence
-from jobspec_engine.pools import Pool
+from databases import wait_until_blocked
+from jobspec_engine.calls import Call, fetch_async
+from jobspec_engine.own_connections import OwnAsyncConnection
 
-PREPARED = "select statement, parameter_types::text[] from pg_prepared_statements"
+ECHO = b"select %(value)s"
+BLOCKED = Call(b"select pg_advisory_lock(1)", {}, tuple)
+
+
+class Readers:
+    """Notes which lines the loop gets readers of, and which it has now."""
+
+    def __init__(self, loop, monkeypatch):
+        self.added = []
+        self.now = set()
+        self.quiet = asyncio.Event()
+        self._add, self._remove = loop.add_reader, loop.remove_reader
+        monkeypatch.setattr(loop, "add_reader", self.add)
+        monkeypatch.setattr(loop, "remove_reader", self.remove)
+
+    def add(self, line, callback, *args):
+        self.added.append(line)
+        self.now.add(line)
+        self.quiet.clear()
+        self._add(line, callback, *args)
+
+    def remove(self, line):
+        self.now.discard(line)
+        self.quiet.set()
+        return self._remove(line)
 
 
 @pytest.fixture
-def own(empty_dsn):
-    with OwnConnection.connect(empty_dsn, autocommit=True) as connection:
+async def readers(monkeypatch):
+    return Readers(asyncio.get_running_loop(), monkeypatch)
+
+
+@pytest.fixture
+async def own(empty_dsn):
+    async with await OwnAsyncConnection.connect(empty_dsn, autocommit=True) as connection:
         yield connection
 
 
-ONE = Call(b"select n from generate_series(1, 1) as n", {}, tuple)
-PREPARED_AFTER = 6  # uses, of psycopg's threshold
-
-
-def tell(own, value):
-    return fetch(own, Call(b"select %(value)s + 1", {"value": value}, tuple))
-
-
-def prepared(own):
-    return own.execute(PREPARED, prepare=False).fetchall()
-
-
-def test_a_statement_is_prepared_once_it_was_used_as_often_as_the_threshold_says(own):
-    own.prepare_threshold = 2
-    assert [tell(own, n) for n in range(2)] == [[(1,)], [(2,)]]
-    assert prepared(own) == []
-    assert [tell(own, n) for n in range(2)] == [[(1,)], [(2,)]]
-    assert prepared(own) == [("select $1 + 1", ["smallint"])]
-
-
-def test_a_statement_is_another_one_where_its_parameters_are_of_other_types(own):
-    own.prepare_threshold = 0
-    assert [tell(own, value) for value in (1, 100_000, 1)] == [[(2,)], [(100_001,)], [(2,)]]
-    assert sorted(prepared(own)) == [
-        ("select $1 + 1", ["integer"]),
-        ("select $1 + 1", ["smallint"]),
-    ]
-
-
-def test_nothing_is_prepared_through_a_pooler(own):
-    own.prepare_threshold = None
-    tell(own, 1)
-    assert prepared(own) == []
-
-
-def change_types(own):
-    """Have a table's column be of another type, as a later migration does."""
-    with psycopg.connect(own.info.dsn, autocommit=True) as migrating:
-        migrating.execute("alter table told alter n type bigint")
-
-
-OUTDATES = {
-    "a migration changes the types of its rows": change_types,
-    "its session forgets all": lambda own: own.execute("deallocate all", prepare=False),
-    "a pooler cleans its session": lambda own: own.execute("discard all", prepare=False),
-}
-TOLD = Call(b"select n from told", {}, tuple)
-
-
 @pytest.fixture
-def told(own):
-    """Return a connection with a statement that is prepared."""
-    own.prepare_threshold = 0
-    own.execute("create table told as select 1 as n", prepare=False)
-    assert fetch(own, TOLD) == [(1,)]
-    return own
+def other(empty_dsn):
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        yield connection
 
 
-@pytest.mark.parametrize("outdate", OUTDATES.values(), ids=OUTDATES)
-def test_a_statement_that_is_no_longer_prepared_is_executed_anew_and_prepared_again(told, outdate):
-    outdate(told)
-    done = []
-    call = replace(TOLD, meanwhile=lambda: done.append("once"))
-    assert fetch(told, call) == [(1,)]
-    assert done == ["once"]
-    already = len(prepared(told))
-    assert fetch(told, TOLD) == fetch(told, TOLD) == [(1,)]
-    assert len(prepared(told)) == already + 1
+async def tell(own, value="told"):
+    return await fetch_async(own, Call(ECHO, {"value": value}, tuple))
 
 
-@pytest.mark.parametrize("outdate", OUTDATES.values(), ids=OUTDATES)
-def test_in_a_transaction_it_is_an_error_once_and_the_next_transaction_goes_well(told, outdate):
-    tell(told, 1)
-    outdate(told)
-    with pytest.raises(psycopg.Error) as error, told.transaction():
-        fetch(told, TOLD)
-    assert is_away(error.value)
-    assert pause_before_again(error.value, 1, harmless=False) < 1
-    with told.transaction():
-        assert (fetch(told, TOLD), tell(told, 1)) == ([(1,)], [(2,)])
+async def one_blocked(own, other):
+    """Return a task whose statement waits for a lock of the other connection's."""
+    other.execute("select pg_advisory_lock(1)")
+    blocked = asyncio.create_task(fetch_async(own, BLOCKED))
+    await asyncio.to_thread(wait_until_blocked, other)
+    return blocked
 
 
-def test_what_the_database_does_not_support_is_not_tried_again(own):
-    own.prepare_threshold = 0
-    wrong = Call(b"select coalesce(%(value)s, generate_series(1, 2))", {"value": 1}, tuple)
-    with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
-        fetch(own, wrong)
-    assert not is_away(error.value)
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        pause_before_again(error.value, 1, harmless=True)
+async def test_one_reader_serves_all_answers(own, readers):
+    for _ in range(5):
+        assert await tell(own) == [("told",)]
+    assert readers.added == [own.fileno()]
 
 
-def test_a_statement_that_fails_says_why_and_leaves_the_connection_fit(own):
-    own.prepare_threshold = 0
-    wrong = Call(b"select 1 / %(value)s", {"value": 0}, tuple)
-    for _ in range(2):
-        with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero"):
-            fetch(own, wrong)
-        with pytest.raises(psycopg.errors.SyntaxError, match="nothing"):
-            fetch(own, Call(b"nothing", {}, tuple))
-    assert tell(own, 1) == [(2,)]
-    assert len(prepared(own)) == 2
+async def test_a_closed_connection_leaves_no_reader(own, readers):
+    await tell(own)
+    await own.close()
+    assert readers.now == set()
 
 
-def test_what_is_done_meanwhile_is_done_before_the_rows_are_here(own):
-    done = []
-    call = Call(b"select 1", {}, lambda row: (*done, *row), meanwhile=lambda: done.append("done"))
-    assert fetch(own, call) == [("done", 1)]
-
-
-def test_what_goes_wrong_meanwhile_leaves_the_connection_fit(own):
-    def go_wrong():
-        raise ValueError("meanwhile")
-
-    with pytest.raises(ValueError, match="meanwhile"):
-        fetch(own, Call(b"select 1", {}, tuple, meanwhile=go_wrong))
-    assert tell(own, 1) == [(2,)]
-
-
-def test_a_transaction_of_a_client_is_tried_again_where_a_statement_is_no_longer_prepared(dsn):
-    tries = []
-
-    def calls(number):
-        tries.append(number)
-        yield from (ONE for _ in range(PREPARED_AFTER))
-        if number == 1:
-            yield Call(b"deallocate all", {}, tuple)
-        return (yield ONE)
-
-    pool = Pool(dsn, "jobspec", 1, timedelta(seconds=10))
-    pool.open()
-    try:
-        assert pool.drive(calls, whole=True) == [(1,)]
-    finally:
-        pool.close()
-    assert tries == [1, 2]
-
-
-async def test_a_statement_of_a_worker_that_is_no_longer_prepared_is_executed_anew(dsn):
-    async with Persistence(dsn, 30) as database:
-        await database.fetch_once(ONE)
-        await database.fetch_once(Call(b"deallocate all", {}, tuple))
-        assert await database.fetch_once(ONE) == await database.fetch_once(ONE) == [(1,)]
-
-
-async def test_a_transaction_of_a_worker_is_tried_again_where_a_statement_is_no_longer_prepared(
-    dsn,
-):
-    tries = []
-
-    def calls():
-        tries.append(len(tries))
-        yield ONE
-        if tries == [0]:
-            yield Call(b"deallocate all", {}, tuple)
-        return (yield ONE)
-
-    async with Persistence(dsn, 30) as database:
-        assert await database.transact(calls) == [(1,)]
-    assert tries == [0, 1]
-
-
-def test_a_line_that_breaks_behind_an_answer_is_told_of(own, monkeypatch):
-    def broken(pgconn):
-        results = yield from fetch_many(pgconn)
-        return [*results, pgconn.make_empty_result(ExecStatus.FATAL_ERROR)]
-
-    monkeypatch.setattr(own_connections, "fetch_many", broken)
+async def test_a_statement_that_fails_leaves_the_connection_fit(own):
     with pytest.raises(psycopg.errors.DivisionByZero):
-        fetch(own, Call(b"select 1 / 0", {}, tuple))
-    with pytest.raises(psycopg.Error) as told:
-        tell(own, 1)
-    assert is_away(told.value)
+        await fetch_async(own, Call(b"select 1 / 0", {}, tuple))
+    assert await tell(own) == [("told",)]
+
+
+async def test_a_line_that_breaks_leaves_no_reader_for_the_one_that_gets_its_number(
+    own, other, readers, empty_dsn
+):
+    blocked = await one_blocked(own, other)
+    line = own.fileno()
+    other.execute("select pg_terminate_backend(%s, 10000)", [own.info.backend_pid])
+    with pytest.raises(psycopg.OperationalError):
+        await blocked
+    assert readers.now == set()
+    async with await OwnAsyncConnection.connect(empty_dsn, autocommit=True) as next_one:
+        assert next_one.fileno() == line
+        assert await tell(next_one) == [("told",)]
+
+
+async def test_a_line_that_breaks_while_a_statement_is_sent_leaves_no_reader(own, readers):
+    def breaks():
+        own.pgconn.finish()  # as libpq does where it sees the end of a line that it writes to
+        raise psycopg.OperationalError("the line broke")
+        yield  # what makes it a generator
+
+    await tell(own)
+    with pytest.raises(psycopg.OperationalError):
+        await own.wait(breaks())
+    assert readers.now == set()
+
+
+async def test_what_comes_while_nobody_waits_takes_the_reader_away(own, other, readers):
+    await own.execute("listen news")
+    other.execute("notify news")
+    await asyncio.wait_for(readers.quiet.wait(), 60)
+    assert await tell(own) == [("told",)]
+
+
+async def test_a_line_that_ends_while_nobody_waits_takes_the_reader_away(own, other, readers):
+    await tell(own)
+    other.execute("select pg_terminate_backend(%s, 10000)", [own.info.backend_pid])
+    await asyncio.wait_for(readers.quiet.wait(), 60)
+    with pytest.raises(psycopg.OperationalError):
+        await tell(own)
+    assert readers.now == set()
+
+
+def test_a_statement_is_read_in_the_loop_that_asks_and_in_no_other(empty_dsn):
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        own = first.run(OwnAsyncConnection.connect(empty_dsn, autocommit=True))
+        assert first.run(tell(own)) == [("told",)]
+        assert second.run(tell(own)) == [("told",)]
+        assert not first.get_loop().remove_reader(own.fileno())
+        assert first.run(tell(own)) == [("told",)]
+        first.run(own.close())
+
+
+async def test_a_statement_may_be_larger_than_its_line_takes_at_once(own):
+    own.prepare_threshold = 0  # it is prepared first, which is answered
+    text = "x" * (8 << 20)
+    assert await tell(own, text) == [(text,)]
+    assert await tell(own) == [("told",)]
+
+
+async def test_a_statement_whose_caller_is_cancelled_is_ended(own, other):
+    blocked = await one_blocked(own, other)
+    blocked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await blocked
+    assert await tell(own) == [("told",)]
+
+
+async def test_a_connection_is_closed_whose_statement_can_not_be_ended(
+    own, other, readers, monkeypatch
+):
+    async def fail(**_):
+        raise psycopg.OperationalError("no way there")
+
+    monkeypatch.setattr(own, "cancel_safe", fail)
+    blocked = await one_blocked(own, other)
+    blocked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await blocked
+    assert own.closed
+    assert readers.now == set()
+
+
+async def test_a_caller_who_is_cancelled_twice_does_not_wait_for_the_end(own, other, monkeypatch):
+    ending = asyncio.Event()
+
+    async def never(**_):
+        ending.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(own, "cancel_safe", never)
+    blocked = await one_blocked(own, other)
+    blocked.cancel()
+    await ending.wait()
+    blocked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await blocked
+    assert own.closed

@@ -47,6 +47,7 @@ class Coalescer(Generic[Item, Result]):
         self._waiting.append((item, result))
         if self._running is None:
             self._running = asyncio.create_task(self._drain())
+            self._running.add_done_callback(self._ended)
         return await result
 
     async def join(self) -> None:
@@ -69,6 +70,13 @@ class Coalescer(Generic[Item, Result]):
             raise
         finally:
             self._running = None
+
+    def _ended(self, drain: asyncio.Task[None]) -> None:
+        """Leave nobody waiting for a task that was cancelled before it began."""
+        if self._running is drain:  # one that began has said that it ends
+            self._running = None
+            _fail(self._waiting, asyncio.CancelledError())
+            self._waiting.clear()
 
     def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         count = min(len(self._waiting), self._limit)

@@ -106,6 +106,20 @@ async def test_a_flush_that_is_cancelled_at_one_item_of_a_batch_leaves_nobody_wa
     assert [call.cancelled() for call in calls] == [True] * 3
 
 
+async def test_a_task_that_is_cancelled_before_it_begins_leaves_nobody_waiting(coalescer, flush):
+    def cancel():
+        coalescer._running.cancel()
+
+    first = asyncio.create_task(coalescer(1))
+    asyncio.get_running_loop().call_soon(cancel)  # between the caller's turn and the task's
+    await asyncio.wait([first], timeout=60)
+    assert first.cancelled()
+    await coalescer.join()
+    flush.open.set()
+    assert await coalescer(2) == 2
+    assert flush.batches == [[2]]
+
+
 @pytest.mark.parametrize("error", [None, ValueError("no")])
 async def test_a_caller_who_gave_up_is_in_nobody_s_way(coalescer, flush, error):
     gave_up, waits = await hand_in(coalescer, flush, 1, 2)

@@ -142,24 +142,15 @@ def is_away(error: BaseException) -> bool:
     return is_outdated(error)
 
 
-def require_line(connection: Connection[Any]) -> None:
-    """Raise `OperationalError` if an idle connection was ended from the other side.
+def is_ended(connection: BaseConnection[Any]) -> bool:
+    """Tell whether an idle connection was ended from the other side, without a way there and back.
 
     What was lost can't all be tried again: what adds a run may have added it. A line that its
-    server or a pooler ended before anything was asked has something to read, which is seen without
-    a way there and back.
+    server or a pooler ended before anything was asked has something to read. So has one with a
+    notice that nobody asked for, such as hardly comes; that one is no loss either.
     """
-    if _has_word(connection):
-        connection.execute("select")
-
-
-async def require_line_async(connection: AsyncConnection[Any]) -> None:
-    """Raise `OperationalError` if an idle connection was ended. As `require_line`."""
-    if _has_word(connection):
-        await connection.execute("select")
-
-
-def _has_word(connection: BaseConnection[Any]) -> bool:
+    if connection.closed:
+        return True
     line = select.poll()
     line.register(connection.fileno(), select.POLLIN)
     return bool(line.poll(0))

@@ -23,9 +23,8 @@ from jobspec_engine.arrays import teach
 from jobspec_engine.calls import drive, drive_async
 from jobspec_engine.database import (
     connection_settings,
+    is_ended,
     pause_before_again,
-    require_line,
-    require_line_async,
     suit_pooler,
     suit_pooler_async,
 )
@@ -168,7 +167,6 @@ class Pool:
             dsn,
             connection_class=OwnConnection,
             configure=_configure,
-            check=require_line,
             **_settings(dsn, size, self._seconds),
         )
         self._last_error = LastError(self._pool)
@@ -230,9 +228,19 @@ class Pool:
                 self._pool.putconn(used)
 
     def _own(self) -> OwnConnection:
-        """Take a connection of ours."""
+        """Take a connection of ours whose line is there.
+
+        All that were idle may have been ended, by one restart. The pool's own check would pause
+        longer after each of them.
+        """
         try:
             own = self._pool.getconn()
+            for _ in range(self._pool.max_size):
+                if not is_ended(own):
+                    break
+                own.close()
+                self._pool.putconn(own)  # makes another
+                own = self._pool.getconn()
         except PoolTimeout:
             raise self._last_error.unreachable(self._seconds) from None
         except PoolClosed:
@@ -251,7 +259,6 @@ class AsyncPool:
             dsn,
             connection_class=OwnAsyncConnection,
             configure=_configure_async,
-            check=require_line_async,
             **_settings(dsn, size, self._seconds),
         )
         self._last_error = LastError(self._pool)
@@ -305,9 +312,15 @@ class AsyncPool:
                 await self._pool.putconn(used)
 
     async def _own(self) -> OwnAsyncConnection:
-        """Take a connection of ours."""
+        """Take a connection of ours whose line is there. As `Pool`."""
         try:
             own = await self._pool.getconn()
+            for _ in range(self._pool.max_size):
+                if not is_ended(own):
+                    break
+                await own.close()
+                await self._pool.putconn(own)
+                own = await self._pool.getconn()
         except PoolTimeout:
             raise self._last_error.unreachable(self._seconds) from None
         except PoolClosed:

@@ -215,3 +215,32 @@ async def test_a_connection_of_sqlalchemy_is_refused_with_where_its_own_is(dsn):
         with pytest.raises(TypeError, match=r"get_raw_connection\(\)\)\.driver_connection$"):
             await client.send("event", {}, connection=own)
     await engine.dispose()
+
+
+def end_all_lines(connection):
+    """End the sessions of all clients, as a restart does."""
+    (ended,) = connection.execute(
+        "select count(*) filter (where pg_terminate_backend(pid, 60000)) from pg_stat_activity"
+        " where datname = current_database() and application_name = 'jobspec client'"
+    ).fetchone()
+    return ended
+
+
+def test_a_client_whose_idle_lines_all_ended_sends_without_a_pause(dsn, connection):
+    with Client(job(), dsn, max_connections=8) as client:
+        taken = [client._pool._pool.getconn() for _ in range(8)]
+        for one in taken:
+            client._pool._pool.putconn(one)
+        assert end_all_lines(connection) == 8
+        assert client.send("event", {}).jobs[0].outcome == "enqueued"
+    assert len(runs(connection)) == 1
+
+
+async def test_so_does_an_async_client(dsn, connection):
+    async with AsyncClient(job(), dsn, max_connections=8) as client:
+        taken = [await client._pool._pool.getconn() for _ in range(8)]
+        for one in taken:
+            await client._pool._pool.putconn(one)
+        assert end_all_lines(connection) == 8
+        assert (await client.send("event", {})).jobs[0].outcome == "enqueued"
+    assert len(runs(connection)) == 1

@@ -15,7 +15,7 @@ from jobspec.ignores import without_ignored
 from jobspec.jobs import CompiledJobs, Handler
 from jobspec.load import load, read_sources
 from jobspec.modules import declared_in, is_module, is_python, report_python
-from jobspec.settings import FoundSettings, Settings, find_settings
+from jobspec.settings import FoundSettings, OfProject, Settings, find_settings
 from jobspec.source import Source, Span
 from jobspec.spec import (
     Declarations,
@@ -78,14 +78,18 @@ class _Read:
 
 
 def compile(  # noqa: A001  the word for what it does
-    specs: Spec | Iterable[Spec], *, import_: bool = False, target: Target | None = None
+    specs: Spec | Iterable[Spec] | OfProject = OfProject.PATHS,
+    *,
+    import_: bool = False,
+    target: Target | None = None,
 ) -> CompiledJobs:
-    """Return the compiled jobs of one or several specs.
+    """Return the compiled jobs of one or several specs; without any, of those of the project.
 
     A spec is a `Path` or a text that names a file, a directory (all `*.yaml`, `*.yml` and `*.json`
     below it), a glob, or `-` for standard input; a text with a line break or a brace in it is the
     content of a file itself; a text that names a Python module (`myapp.jobs`) stands for the
-    registries in it, and imports it; `Job`s and a `Registry` of them are taken as they are.
+    registries in it, and imports it; `Job`s and a `Registry` of them are taken as they are. Those
+    of the project are what `project_paths()` returns.
 
     The settings of the nearest pyproject.toml count, from the working directory upwards. With
     `import_`, handlers and the event schemas that are models are imported, which runs code of
@@ -102,7 +106,10 @@ def compile(  # noqa: A001  the word for what it does
 
 
 def check(
-    specs: Spec | Iterable[Spec], *, import_: bool = False, target: Target | None = None
+    specs: Spec | Iterable[Spec] | OfProject = OfProject.PATHS,
+    *,
+    import_: bool = False,
+    target: Target | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Return everything that is wrong with specs, by file and place; takes what `compile()` takes.
 
@@ -129,21 +136,24 @@ def _collector_paused() -> Generator[None, None, None]:
 
 @_collector_paused()
 def examine(
-    specs: Spec | Iterable[Spec],
+    specs: Spec | Iterable[Spec] | OfProject,
     *,
     import_: bool = False,
     target: Target | None = None,
     found: FoundSettings | None = None,
     watch: Watch = iter,
 ) -> Examined:
-    """Return the jobs of specs together with what is wrong with them.
+    """Return the jobs of specs, by default the project's, with what is wrong with them.
 
     `found` are the settings that count, by default those of the project. `watch` is given the texts
     before they are read, and yields each when its turn has come.
     """
     found = find_settings() if found is None else found
     findings = Findings(found.findings)
+    specs = found.settings.paths if specs is OfProject.PATHS else specs
     texts = tuple(_texts(_several(specs), findings))
+    if specs == found.settings.paths:
+        findings[:] = map(found.placed, findings)
     read = _without_schemas([_read(text, imports=import_) for text in watch(texts)])
     findings += [fault for one in read for fault in one.findings]
     jobs = [_settled(job, found.settings) for one in read for job in one.file.jobs]
@@ -256,6 +266,8 @@ def _report_no_job(texts: tuple[_Text, ...], findings: Findings) -> None:
     """Report that there is no job, so that a check of the wrong place does not pass in vain."""
     source = texts[0].source if texts else Source("<nothing>", "")
     help_ = "name a file or a directory that holds specs, with jobs under `jobs:`"
+    if not texts:
+        help_ += ", or set `paths` under [tool.jobspec] in pyproject.toml"
     findings.append(
         Diagnostic("JS313", Severity.ERROR, "there is no job here", source, Span(0, 0), help_)
     )

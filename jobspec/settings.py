@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -21,13 +22,16 @@ from jobspec.spec.wording import listed
 from jobspec.targets.unsupported import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jobspec.targets.unsupported import Target
 
 Choice = TypeVar("Choice", bound=str)
 
 FILE, TABLE, NAME = "pyproject.toml", "tool.jobspec", "jobspec"
+
+# What is found of a path by itself, not of a spec that it leads to.
+_NO_SPEC = frozenset({"JS150", "JS167", "JS168"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,30 @@ def fault_of_pattern(pattern: str) -> str | None:
     return None
 
 
+class OfProject(Enum):
+    """What a project names, where a caller names nothing. A `None` is more likely a mistake."""
+
+    PATHS = "paths"
+
+
 @dataclass(frozen=True, slots=True)
 class FoundSettings:
-    """The settings of a project, and what is wrong with them."""
+    """The settings of a project, what is wrong with them, and where each of their paths stands."""
 
     settings: Settings = Settings()
     findings: tuple[Diagnostic, ...] = ()
+    places: Mapping[str, tuple[Source, Span]] = field(
+        default_factory=dict[str, tuple[Source, Span]]
+    )
+
+    def placed(self, found: Diagnostic) -> Diagnostic:
+        """Return a finding, one about a path that leads to no spec where the path is written."""
+        place = self.places.get(found.source.name)
+        if place is None or found.code not in _NO_SPEC:
+            return found
+        name = f"`{found.source.name}`"
+        message = found.message if name in found.message else f"{name}: {found.message}"
+        return replace(found, message=message, source=place[0], span=place[1])
 
 
 def find_settings(start: Path | None = None) -> FoundSettings:
@@ -117,12 +139,16 @@ def _read(text: str, folder: Path) -> FoundSettings:
     except tomllib.TOMLDecodeError as error:
         reading.report(TABLE, f"this file is not TOML: {_lowered(str(error))}")
         return FoundSettings(findings=tuple(reading.findings))
+    except ValueError:  # where it is Python does not say
+        reading.report(TABLE, "this file has a number of more digits than can be read")
+        return FoundSettings(findings=tuple(reading.findings))
     ours: object = cast("dict[str, object]", tools).get(NAME, {}) if isinstance(tools, dict) else {}
     if not isinstance(ours, dict):
         reading.report(NAME, f"`{TABLE}` must be a table", f"write `[{TABLE}]` above the settings")
         ours = {}
     table = cast("dict[str, Any]", ours)
-    return FoundSettings(reading.settings(table, folder), tuple(reading.findings))
+    settings = reading.settings(table, folder)
+    return FoundSettings(settings, tuple(reading.findings), reading.places)
 
 
 def _lowered(text: str) -> str:
@@ -135,6 +161,7 @@ class _Reading:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.findings: list[Diagnostic] = []
+        self.places: dict[str, tuple[Source, Span]] = {}
 
     def report(self, name: str, message: str, help_: str | None = None) -> None:
         """Add a finding about a setting, where it stands as far as that can be told."""
@@ -152,10 +179,18 @@ class _Reading:
         return Settings(
             select=self._patterns("select", table),
             ignore=self._patterns("ignore", table),
-            paths=tuple(_placed(path, folder) for path in self._texts("paths", table)),
+            paths=self._paths(table, folder),
             on_missing=self._choice("on_missing", ON_MISSING, table),
             target=self._choice("target", TARGETS, table),
         )
+
+    def _paths(self, table: dict[str, Any], folder: Path) -> tuple[str, ...]:
+        """Return the paths as seen from the working directory, and note where each stands."""
+        written = self._texts("paths", table)
+        paths = tuple(_placed(path, folder) for path in written)
+        for path, text in zip(paths, written, strict=True):
+            self.places[path] = self.source, _place_of_item(self.source.text, "paths", text)
+        return paths
 
     def _patterns(self, name: str, table: dict[str, Any]) -> tuple[str, ...]:
         patterns = self._texts(name, table)
@@ -200,3 +235,11 @@ def _place(text: str, name: str) -> Span:
     setting = re.compile(rf"^[ \t]*(\"?{re.escape(name)}\"?)\s*=", re.MULTILINE)
     found = setting.search(text, heading.end())
     return Span(*(found.span(1) if found else heading.span()))
+
+
+def _place_of_item(text: str, name: str, item: str) -> Span:
+    """Return where an item of a setting's list stands, or the setting where it is not found."""
+    setting = _place(text, name)
+    quoted = re.compile("|".join(re.escape(f"{quote}{item}{quote}") for quote in "\"'"))
+    found = quoted.search(text, setting.end)
+    return Span(*found.span()) if found else setting

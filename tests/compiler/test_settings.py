@@ -99,6 +99,42 @@ def test_programs_ask_for_the_paths_of_the_project(project):
     assert project_paths() == ("../jobs", "myapp.jobs")
 
 
+def test_a_program_compiles_what_the_project_names_where_it_names_nothing_itself(project):
+    project('paths = ["jobs"]\nselect = ["JS407"]')
+    assert list(compile()) == ["email.send"]
+    assert [found.code for found in check()] == ["JS407"]
+
+
+def test_where_nothing_names_specs_a_compilation_says_what_to_do(project):
+    with pytest.raises(CompileError) as raised:
+        compile()
+    (found,) = raised.value.diagnostics
+    assert (found.code, "set `paths` under [tool.jobspec]" in found.help) == ("JS313", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("jobs/b.yaml", "`../jobs/b.yaml`: there is no such file"),
+        ("below", "`.`: no spec file is here"),
+        ("myapp.jobs", "`myapp.jobs`: there is no module `myapp`"),
+    ],
+)
+def test_a_path_of_the_settings_that_leads_nowhere_is_told_at_its_place(project, path, message):
+    project(f"paths = [\n  'jobs',\n  \"{path}\",\n]")
+    for findings in (check(), check(project_paths())):
+        (found,) = (one for one in findings if one.source.name == "../pyproject.toml")
+        line = found.source.text.count("\n", 0, found.span.start) + 1
+        assert (line, found.source.text[slice(*found.span)]) == (7, f'"{path}"')
+        assert found.message == message
+
+
+def test_a_path_that_a_caller_names_is_told_by_its_name(project):
+    project('paths = ["jobs", "jobs/b.yaml"]')
+    (found,) = check("../jobs/b.yaml")
+    assert found.source.name == "../jobs/b.yaml"
+
+
 def test_paths_that_can_not_be_read_are_not_taken_for_none(project):
     project('paths = "jobs"')
     with pytest.raises(CompileError, match="`paths` must be a list of texts"):
@@ -129,6 +165,11 @@ def test_on_missing_counts_for_jobs_that_do_not_say_it(project):
             ("ignore", "`JS301` is always shown: only `JS2` and `JS4` are selected or ignored"),
         ),
         ('on_missing = "fail"', ("on_missing", "`on_missing` can't be `fail`")),
+        ('paths = ["jobs", 5]', ("paths", "`paths` must be a list of texts")),
+        (
+            f"paths = [{'9' * 5_000}]",
+            ("[tool.jobspec]", "this file has a number of more digits than can be read"),
+        ),
         (
             "paths = ",
             ("[tool.jobspec]", "this file is not TOML: invalid value (at line 5, column 9)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from jobspec_engine.calls import numbered
-from jobspec_engine.database import suit_pooler
+from jobspec_engine.database import set_up_session
 
 # Pages that a statement may look at beside those of its rows, and for each row: the paths through
 # the indexes of all that it reads and writes.
@@ -39,7 +39,7 @@ class Kept:
     """Statements as a worker's connection has them: prepared, their plans made at the first use."""
 
     def __init__(self, connection):
-        suit_pooler(connection)
+        set_up_session(connection)
         self._connection = connection
 
     def prepare(self, name, call):

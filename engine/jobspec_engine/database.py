@@ -84,7 +84,7 @@ _LONGEST_PAUSE = 5.0
 # one plan of each, made when it is prepared: it would plan each claim anew, which takes it six
 # times as long as to find nothing. What it knew of the tables then must not matter, such as that
 # they were empty.
-_SUIT = """
+_SET_UP = """
     select
         pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
         pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
@@ -95,8 +95,7 @@ _SUIT = """
 
 # How often a statement is used before it is prepared, which takes a way there and back: many a
 # client sends once.
-_USES = 2
-
+_USES_BEFORE_PREPARED = 2
 
 _UNREADABLE = (
     "it can't be read; write postgresql://user:password@host:5432/database, and characters of the"
@@ -156,27 +155,27 @@ def is_ended(connection: BaseConnection[Any]) -> bool:
     return bool(line.poll(0))
 
 
-def suit_pooler(connection: Connection[Any]) -> bool:
-    """Prepare no statements on a connection that goes through a pooler; tell whether it does.
+def set_up_session(connection: Connection[Any]) -> bool:
+    """Have the session of a connection suit our statements; tell whether a pooler is between.
 
     A direct one has each statement see what is committed, whatever its role or database says, and
-    planned once.
-
-    A pooler such as PgBouncer may have each transaction answered by another session, which does not
-    know what was prepared.
+    planned once. A pooler such as PgBouncer may have each transaction answered by another session,
+    which does not know what was prepared: so nothing is.
     """
-    session = connection.execute(_SUIT, [connection.info.backend_pid]).fetchone()
-    return _suit(connection, pooled=session is None)
+    session = connection.execute(_SET_UP, [connection.info.backend_pid]).fetchone()
+    return _prepare_unless_pooled(connection, session)
 
 
-async def suit_pooler_async(connection: AsyncConnection[Any]) -> bool:
-    """Prepare no statements on a connection that goes through a pooler. As `suit_pooler`."""
-    cursor = await connection.execute(_SUIT, [connection.info.backend_pid])
-    return _suit(connection, pooled=await cursor.fetchone() is None)
+async def set_up_session_async(connection: AsyncConnection[Any]) -> bool:
+    """Have the session of a connection suit our statements. As `set_up_session`."""
+    cursor = await connection.execute(_SET_UP, [connection.info.backend_pid])
+    return _prepare_unless_pooled(connection, await cursor.fetchone())
 
 
-def _suit(connection: BaseConnection[Any], *, pooled: bool) -> bool:
-    connection.prepare_threshold = None if pooled else _USES
+def _prepare_unless_pooled(connection: BaseConnection[Any], session: object) -> bool:
+    """Have statements prepared where the session was set up; tell whether it is a pooler's."""
+    pooled = session is None
+    connection.prepare_threshold = None if pooled else _USES_BEFORE_PREPARED
     return pooled
 
 

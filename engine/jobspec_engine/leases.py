@@ -19,7 +19,7 @@ from jobspec_engine.database import (
     answered_within_in_thread,
     connection_settings,
     hang_up,
-    suit_pooler,
+    set_up_session,
 )
 from jobspec_engine.rows import Held
 
@@ -152,7 +152,7 @@ class LeaseKeeper:
             if settings.get("connect_timeout"):  # there is no time for ten seconds of a short lease
                 settings["connect_timeout"] = max(2, int(min(10, self._interval)))
             self._connection = psycopg.connect(self._dsn, **settings)  # type: ignore[arg-type]
-            suit_pooler(self._connection)
+            set_up_session(self._connection)
         return self._connection
 
     def _disconnect(self) -> None:

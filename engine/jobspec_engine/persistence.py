@@ -16,7 +16,7 @@ from jobspec_engine.database import (
     connection_settings,
     hang_up,
     is_away,
-    suit_pooler_async,
+    set_up_session_async,
 )
 from jobspec_engine.own_connections import OwnAsyncConnection
 from jobspec_engine.pools import LastError
@@ -138,7 +138,7 @@ class Persistence:
         )
 
     async def _configure(self, connection: OwnAsyncConnection) -> None:
-        if not await suit_pooler_async(connection):
+        if not await set_up_session_async(connection):
             connection.prepare_threshold = 0  # a worker's statements do come again
         self._connections.add(connection)
 

@@ -25,8 +25,8 @@ from jobspec_engine.database import (
     connection_settings,
     is_ended,
     pause_before_again,
-    suit_pooler,
-    suit_pooler_async,
+    set_up_session,
+    set_up_session_async,
 )
 from jobspec_engine.errors import ArgumentError, MigrationError, NotOpenError, UnreachableError
 from jobspec_engine.own_connections import OwnAsyncConnection, OwnConnection
@@ -374,8 +374,8 @@ def _require_text(given: BaseConnection[Any]) -> None:
 
 
 def _configure(connection: Connection[Any]) -> None:
-    suit_pooler(connection)
+    set_up_session(connection)
 
 
 async def _configure_async(connection: AsyncConnection[Any]) -> None:
-    await suit_pooler_async(connection)
+    await set_up_session_async(connection)

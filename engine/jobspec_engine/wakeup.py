@@ -13,7 +13,7 @@ from jobspec_engine.database import (
     answered_within,
     connection_settings,
     hang_up,
-    suit_pooler_async,
+    set_up_session_async,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ async def listen(
     settings = connection_settings(dsn, "jobspec wake-ups")
     connection: AsyncConnection[Any]
     async with await psycopg.AsyncConnection.connect(dsn, **settings) as connection:  # type: ignore[arg-type]
-        pooled = await suit_pooler_async(connection)
+        pooled = await set_up_session_async(connection)
         await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         await knock()
         if not await _heard(connection, patience):

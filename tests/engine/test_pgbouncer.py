@@ -10,7 +10,7 @@ import pytest
 from enginekit import EMAIL, Gate, job, runs, until_async, working
 from jobspec_engine import AsyncClient, Client, Event
 from jobspec_engine.calls import Call, fetch, first
-from jobspec_engine.database import suit_pooler
+from jobspec_engine.database import set_up_session
 from jobspec_engine.own_connections import OwnConnection
 from pooling import pgbouncer
 
@@ -69,7 +69,7 @@ def listening(connection):
 
 def test_nothing_is_prepared_through_a_pooler(pooled_dsn):
     with psycopg.connect(pooled_dsn, autocommit=True) as pooled:
-        assert suit_pooler(pooled)
+        assert set_up_session(pooled)
         for _ in range(10):
             pooled.execute("select 1 where %s", [True])
         assert pooled.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)

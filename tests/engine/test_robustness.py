@@ -18,7 +18,7 @@ from psycopg_pool.base import AttemptWithBackoff
 
 from enginekit import PATIENCE, Gate, count, job, runs, until_async, worker, working
 from jobspec_engine import Client, EmbeddedPostgres, Event
-from jobspec_engine.database import suit_pooler
+from jobspec_engine.database import set_up_session
 from jobspec_engine.migrate import migrate
 from jobspec_engine.wakeup import listen
 
@@ -298,7 +298,7 @@ async def test_a_database_that_can_not_be_written_for_now_is_waited_for(dsn, con
 
 
 def test_a_direct_connection_goes_through_no_pooler(connection):
-    assert not suit_pooler(connection)
+    assert not set_up_session(connection)
     assert connection.prepare_threshold is not None
 
 

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from enginekit import jobs, run_until_idle, send
 from jobspec.cli import main
 from jobspec_engine import AsyncClient, Client, RetryAfter
-from jobspec_engine.database import connection_settings, suit_pooler, suit_pooler_async
+from jobspec_engine.database import connection_settings, set_up_session, set_up_session_async
 from jobspec_engine.errors import ArgumentError
 from jobspec_engine.testing.databases import Clock
 
@@ -132,10 +132,10 @@ async def test_lines_of_ours_see_what_is_committed_whatever_is_set(set_for_all, 
     dsn = set_for_all(f"default_transaction_isolation = '{level}'")
     settings, asked = connection_settings(dsn, "test"), "show transaction_isolation"
     with psycopg.connect(dsn, **settings) as ours:
-        suit_pooler(ours)
+        set_up_session(ours)
         assert ours.execute(asked).fetchone() == ("read committed",)
     async with await psycopg.AsyncConnection.connect(dsn, **settings) as ours:
-        await suit_pooler_async(ours)
+        await set_up_session_async(ours)
         assert await (await ours.execute(asked)).fetchone() == ("read committed",)
 
 

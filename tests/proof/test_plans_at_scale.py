@@ -15,7 +15,7 @@ import pytest
 
 from enginekit import SQL, claim
 from jobspec_engine.calls import fetch
-from jobspec_engine.database import suit_pooler
+from jobspec_engine.database import set_up_session
 from jobspec_engine.dispatch import Dispatch
 from jobspec_engine.events import Encoded
 from jobspec_engine.operation_statements import OperationStatements
@@ -100,7 +100,7 @@ def full(large, explain):
     """A connection in a transaction that is undone: the next test finds the same."""
     with psycopg.connect(large) as connection:
         if explain is kept_plan:
-            suit_pooler(connection)
+            set_up_session(connection)
         yield connection
         connection.rollback()
 

@@ -15,7 +15,7 @@ import psycopg
 from jobspec_engine.arguments import unknown_job
 from jobspec_engine.calls import drive, fetch
 from jobspec_engine.cancel import cancel, cancel_by_key
-from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.known_jobs import say_if_unknown
 from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import (
     as_json,
@@ -149,7 +149,8 @@ def dead_letters_command(
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         call = Statements(schema).dead_letters(_which(job_id, reason, since), limit)
         rows = fetch(connection, call)
-        lack = None if rows or job_id is None else unknown(connection, schema, job_id)
+        if not rows:
+            say_if_unknown(connection, schema, job_id)
     if as_json:
         click.echo(to_json([with_values(row._asdict()) for row in rows]))
     elif rows:
@@ -157,8 +158,6 @@ def dead_letters_command(
         show(headings, map(_dead_row, rows))
     else:
         say("no dead letters")
-    if lack is not None:
-        say(lack, err=True)
 
 
 def _dead_row(row: DeadLetterRow) -> tuple[str, ...]:
@@ -198,7 +197,8 @@ def cancel_command(
             told = drive(connection, cancel(statements, run_ids))
         else:
             told = drive(connection, cancel_by_key(statements, job_id, idempotency_key, job_key))
-        lack = None if told or job_id is None else unknown(connection, schema, job_id)
+        if not told:
+            say_if_unknown(connection, schema, job_id)
     if as_json:
         click.echo(to_json([one._asdict() for one in told]))
     elif told:
@@ -206,8 +206,6 @@ def cancel_command(
         show(("run", "outcome", "why"), rows)
     else:
         say("no run that waits or runs goes by this key; `jobspec run RUN` shows a run's own")
-    if lack is not None:
-        say(lack, err=True)
     sys.exit(0 if told and all(one.outcome in _FINE for one in told) else 1)
 
 

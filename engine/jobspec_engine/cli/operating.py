@@ -12,7 +12,7 @@ import psycopg
 
 import jobspec
 from jobspec_engine.calls import drive, fetch
-from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.known_jobs import nobody_knows
 from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import as_json, database, database_options, limit_option, server
 from jobspec_engine.cli.times import Age, Since
@@ -175,7 +175,7 @@ def _require_known(
     lack = (
         f"these specs have no job `{job_id}`; {near_or_listed(job_id, specified)}"
         if specified
-        else unknown(connection, schema, job_id, "name specs that have it by --jobs")
+        else nobody_knows(connection, schema, job_id, "name specs that have it by --jobs")
     )
     if lack is not None:
         raise click.ClickException(f"nothing was paused: {lack}")
@@ -194,7 +194,7 @@ def resume_command(job_id: str, dsn: str | None, schema: str) -> None:
         resumed = fetch(connection, statements.resume(job_id))
         fetch(connection, statements.wake())
         advice = "`jobspec stats` tells which jobs are paused"
-        lack = None if resumed else unknown(connection, schema, job_id, advice)
+        lack = None if resumed else nobody_knows(connection, schema, job_id, advice)
     if lack is not None:
         raise click.ClickException(f"nothing was resumed: {lack}")
     say(f"job {job_id} goes on" if resumed else f"job {job_id} was not paused")

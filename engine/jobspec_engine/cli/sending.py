@@ -13,7 +13,7 @@ import psycopg
 import jobspec
 from jobspec_engine.add_job import MODES
 from jobspec_engine.calls import fetch
-from jobspec_engine.cli.known_jobs import unknown
+from jobspec_engine.cli.known_jobs import say_if_unknown
 from jobspec_engine.cli.numbers import Whole
 from jobspec_engine.cli.options import (
     as_json,
@@ -196,15 +196,14 @@ def runs_command(
     """
     with database(dsn, schema) as chosen, psycopg.connect(chosen) as connection:
         rows = fetch(connection, Statements(schema).runs(job_id, state, limit))
-        lack = None if rows or job_id is None else unknown(connection, schema, job_id)
+        if not rows:
+            say_if_unknown(connection, schema, job_id)
     if as_json:
         click.echo(to_json([_plain_run(row) for row in rows]))
     elif rows:
         show(("run", "job", "state", "attempt", "events", "when", "why"), map(_run_row, rows))
     else:
         say("no runs")
-    if lack is not None:
-        say(lack, err=True)
 
 
 def _run_row(row: RunRow) -> tuple[str, ...]:

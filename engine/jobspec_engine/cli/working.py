@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -24,6 +24,11 @@ from jobspec_engine.cli.options import (
 from jobspec_engine.cli.times import Length
 from jobspec_engine.retention import Retention
 from jobspec_engine.worker import Worker
+
+if TYPE_CHECKING:
+    from jobspec import CompiledJobs
+
+_MOST_NAMED = 10  # jobs, in a line
 
 log = logging.getLogger(__name__)
 
@@ -131,16 +136,23 @@ def worker_command(
             retention=Retention() if retention else None,
             name=name,
         )
-        asyncio.run(_work(worker, grace, until_idle=until_idle))
+        asyncio.run(_work(worker, jobs, grace, until_idle=until_idle))
 
 
-async def _work(worker: Worker, grace: timedelta, *, until_idle: bool) -> None:
+async def _work(worker: Worker, jobs: CompiledJobs, grace: timedelta, *, until_idle: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, worker, grace)
-    log.info("worker %s is at work", worker.name)
+    log.info("worker %s is at work on %s", worker.name, _named(sorted(jobs)))
     await worker.run(until_idle=until_idle)
     log.info("worker %s is done", worker.name)
+
+
+def _named(job_ids: list[str]) -> str:
+    """Return how many jobs there are and which, the first ten of them."""
+    more = [f"{len(job_ids) - _MOST_NAMED:,} more"] if len(job_ids) > _MOST_NAMED else []
+    names = ", ".join([*job_ids[:_MOST_NAMED], *more])
+    return f"{len(job_ids):,} job{'' if len(job_ids) == 1 else 's'}: {names}"
 
 
 def _stop(worker: Worker, grace: timedelta) -> None:

@@ -243,6 +243,8 @@ class DeadLetters:
 class RunRow(NamedTuple):
     """A run as people look at it; `last_failure` is of one that goes on.
 
+    `attempt` counts the attempts that were used up or are under way in a worker. One that waits for
+    a step was given back, which its `passes` tell: how often its handler was entered in it.
     `result` is JSON text; a rehearsal puts the value in its place.
     """
 
@@ -260,6 +262,7 @@ class RunRow(NamedTuple):
     reason: str | None
     message: str | None
     last_failure: dict[str, Any] | None
+    passes: int
 
 
 class DeadLetterRow(NamedTuple):

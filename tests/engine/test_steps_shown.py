@@ -46,6 +46,12 @@ async def test_a_run_that_waits_shows_its_steps_and_what_it_waits_for(
     assert " for event parcel/delivered until 2" in waiting
 
 
+async def test_a_run_that_waits_for_a_step_is_listed_in_its_first_attempt(dsn, on_this_database):
+    await run(dsn, waits)
+    row = jobspec("runs").stdout.splitlines()[1]
+    assert row.split()[2:6] == ["pending", "1", "of", "5"]
+
+
 async def test_steps_are_told_in_json_with_what_they_wait_for(dsn, on_this_database, connection):
     await run(dsn, waits)
     told = json.loads(jobspec("run", str(run_of(connection).id), "--json").stdout)

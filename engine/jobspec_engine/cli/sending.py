@@ -211,11 +211,16 @@ def _run_row(row: RunRow) -> tuple[str, ...]:
         cell(row.run_id),
         row.job_id,
         row.state,
-        f"{row.attempt} of {row.max_attempts}",
+        f"{_attempt_under_way(row)} of {row.max_attempts}",
         cell(row.events),
         f"ended {cell(row.finished_at)}" if row.finished_at else f"due {cell(row.run_at)}",
         cell(row.message or _last_error(row)),
     )
+
+
+def _attempt_under_way(row: RunRow) -> int:
+    """Return the attempt that a run is in; while it waits for a step it is not counted."""
+    return row.attempt + (row.state == "pending" and row.passes > 0)
 
 
 def _last_error(row: RunRow) -> str | None:

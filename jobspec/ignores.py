@@ -1,7 +1,8 @@
 """Findings that a comment silences: `# jobspec: ignore[JS407] reason`.
 
 It stands on the line of the finding, or alone on the line above. A value over several lines counts
-as one. What makes a file or a key unreadable can't be silenced: there is nothing to go on with.
+as one. In Python it stands in the declaration of the job or alone above it, and speaks of all of
+it. What makes a file or a key unreadable can't be silenced: there is nothing to go on with.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobspec.diagnostics import RULES, Diagnostic
-from jobspec.load import comments, scalar_lines
+from jobspec.load import comments, declaration_comments, scalar_lines
 from jobspec.source import Source, Span
 
 if TYPE_CHECKING:
@@ -35,8 +36,13 @@ class _Code(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Ignore:
-    """A comment that silences some codes on some lines. `reason` is empty where it has none."""
+    """A comment that silences some codes on some lines. `reason` is empty where it has none.
 
+    `source` is the text that the comment stands in, and `lines` those of the text that was read:
+    the two differ where a declaration in Python was written out.
+    """
+
+    source: Source
     comment: Comment
     codes: tuple[_Code, ...]
     reason: str
@@ -71,8 +77,9 @@ def can_be_ignored(code: str) -> bool:
 def _of_source(
     findings: list[Diagnostic], source: Source, *, unsought: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
-    ours = [comment for comment in comments(source) if _OURS.match(comment.text)]
-    ignores = list(_ignores(ours, source)) if ours else []
+    written, every = _commented(source)
+    ours = [comment for comment in every if _OURS.match(comment.text)]
+    ignores = list(_ignores(ours, written, source)) if ours else []
     used: set[_Code] = set()
     for found in findings:
         line = source.position(found.span.start).line if ignores else 0
@@ -83,12 +90,19 @@ def _of_source(
         if not silencing:
             yield found
     readable = {one.comment for one in ignores}
-    yield from (_unreadable(one, source) for one in ours if one not in readable)
+    yield from (_unreadable(one, written) for one in ours if one not in readable)
     for one in ignores:
-        yield from _faults(one, used, source, unsought=unsought)
+        yield from _faults(one, used, unsought=unsought)
 
 
-def _ignores(ours: Iterable[Comment], source: Source) -> Iterator[_Ignore]:
+def _commented(source: Source) -> tuple[Source, tuple[Comment, ...]]:
+    """Return the text that a person wrote, and its comments: for a declaration, its Python file."""
+    if source.declared_at is not None:
+        return declaration_comments(source.declared_at)
+    return source, comments(source)
+
+
+def _ignores(ours: Iterable[Comment], written: Source, source: Source) -> Iterator[_Ignore]:
     values = scalar_lines(source)
     for comment in ours:
         match = _IGNORE.fullmatch(comment.text)
@@ -98,13 +112,15 @@ def _ignores(ours: Iterable[Comment], source: Source) -> Iterator[_Ignore]:
         start = comment.span.start + match.start("codes")
         placed = tuple(_Code(one[0], Span(*one.span()).shifted(start)) for one in codes)
         lines = _covered(comment, source, values)
-        yield _Ignore(comment, placed, match["reason"].strip(" \t:—-"), lines)
+        yield _Ignore(written, comment, placed, match["reason"].strip(" \t:—-"), lines)
 
 
 def _covered(comment: Comment, source: Source, values: Sequence[range]) -> range:
-    """Return the lines that a comment speaks of."""
-    line = comment.line
+    """Return the lines that a comment speaks of: all of what was made of a declaration."""
     last = source.position(len(source.text)).line
+    if source.is_made:
+        return range(1, last + 1)
+    line = comment.line
     while line < last and source.line(line).lstrip()[:1] in ("#", ""):
         line += 1
     over = [lines for lines in values if line in lines]
@@ -112,9 +128,10 @@ def _covered(comment: Comment, source: Source, values: Sequence[range]) -> range
 
 
 def _faults(
-    ignore: _Ignore, used: set[_Code], source: Source, *, unsought: tuple[str, ...]
+    ignore: _Ignore, used: set[_Code], *, unsought: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a comment that silences."""
+    source = ignore.source
     if not ignore.reason:
         message = "this silences a finding without saying why"
         yield _finding("JS440", message, source, ignore.comment.span, "write the reason behind it")

@@ -18,6 +18,7 @@ from jobspec.load.nodes import (
     ScalarValue,
     SequenceNode,
 )
+from jobspec.load.python_comments import declaration_comments
 from jobspec.load.reader import load, load_text
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "ScalarValue",
     "SequenceNode",
     "comments",
+    "declaration_comments",
     "is_there",
     "load",
     "load_text",

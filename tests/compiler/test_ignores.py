@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+
 import pytest
 
-from jobspec import check, compile
+from jobspec import CompileError, Registry, check, compile
 from jobspec.diagnostics import RULES
 from jobspec.ignores import can_be_ignored
 
@@ -128,3 +130,64 @@ MODELED = spec(KEY, after=" # jobspec: ignore[JS207, JS430] numbers are small").
 def test_comments_about_types_are_not_judged_while_a_model_is_not_imported():
     assert codes(MODELED) == []
     assert codes(MODELED.replace("JS207", "JS433")) == ["JS442"]
+
+
+@pytest.fixture
+def declared(tmp_path):
+    """Return a function that runs a Python file and returns what is found in its registry."""
+
+    def findings(text):
+        file = tmp_path / "declared.py"
+        file.write_text(f"import jobspec\n\nregistry = jobspec.Registry()\n\n\n{text}", "utf-8")
+        names = {}
+        exec(builtins.compile(file.read_text("utf-8"), str(file), "exec"), names)  # noqa: S102
+        return check(names["registry"])
+
+    return findings
+
+
+BELOW = "\ndef index(context): ...\n"
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        '@registry.job(id="a", triggers=[])  # jobspec: ignore[JS408] a reason',
+        '@registry.job(\n    id="a",\n    triggers=[],  # jobspec: ignore[JS408] a reason\n)',
+        '@registry.job(\n    id="a",\n    # jobspec: ignore[JS408] a reason\n    triggers=[],\n)',
+        '# jobspec: ignore[JS408] a reason\n# a note\n@registry.job(id="a", triggers=[])',
+    ],
+)
+def test_a_comment_in_a_declaration_or_alone_above_it_silences(declared, decorator):
+    assert declared(decorator + BELOW) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'@registry.job(id="a", triggers=[]){BELOW}    # jobspec: ignore[JS408] a reason\n',
+        f'# jobspec: ignore[JS408] a reason\n\n@registry.job(id="a", triggers=[]){BELOW}',
+        f'@registry.job(id="a", name="# jobspec: ignore[JS408] a text", triggers=[]){BELOW}',
+    ],
+)
+def test_a_comment_elsewhere_in_a_python_file_silences_nothing(declared, text):
+    assert [found.code for found in declared(text)] == ["JS408"]
+
+
+def test_what_is_wrong_with_a_comment_in_python_is_found_at_its_place(declared):
+    comment = "# jobspec: ignore[JS408]"
+    declaration = f'@registry.job(\n    id="ä",  {comment}\n    triggers=["a"],\n)'
+    with pytest.raises(CompileError) as raised:
+        declared(declaration + BELOW)
+    found = [(one.code, one.source.place(one.span)) for one in raised.value.diagnostics]
+    assert [(code, place.start) for code, place in found] == [
+        ("JS440", (7, 14)),
+        ("JS442", (7, 14 + comment.index("JS408"))),
+    ]
+    assert all(place.file.endswith("declared.py") for _, place in found)
+
+
+def test_a_declaration_whose_source_is_not_there_has_no_comments():
+    names = {"registry": Registry()}
+    exec('@registry.job(id="a", triggers=[])  # jobspec: ignore[JS408] why' + BELOW, names)  # noqa: S102
+    assert [found.code for found in check(names["registry"])] == ["JS408"]

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobspec_engine.payload import parse
+
 if TYPE_CHECKING:
     from jobspec_engine.rows import Claimed
 
@@ -24,10 +26,14 @@ class ReceivedEvent:
 
     @property
     def data(self) -> Any:
-        """The data as it was sent."""
+        """The data as it was sent.
+
+        Raises `ValueError` with the place of a number that has more digits than Python reads: plain
+        SQL may have added it.
+        """
         values = vars(self)  # Python 3.11 takes a lock for a `cached_property`, as long as to read
         if "data" not in values:
-            values["data"] = json.loads(self.json)
+            values["data"] = parse(self.json)
         return values["data"]
 
 

@@ -34,7 +34,13 @@ Event = dict[str, Any]
     required=True,
     help="An event: a JSON file, JSON itself, or - (stdin).",
 )
-@click.option("--jobs", "paths", multiple=True, metavar="PATH", help="Specs that hold --job.")
+@click.option(
+    "--jobs",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="Specs that hold --job; repeatable. [default: those of [tool.jobspec] in pyproject.toml]",
+)
 @click.option("--job", "job_id", metavar="ID", help="Explain the keys of this job instead of EXPR.")
 @click.option(
     "--option",

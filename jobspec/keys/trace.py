@@ -134,6 +134,8 @@ def _written(term: Term, value: Json | Special) -> str:
         return "as it is written" if term.text == term.raw else "with its escapes processed"
     if isinstance(value, str):
         return "as it is"
+    if isinstance(value, float) and abs(value) >= 2**53:
+        return "a number so large that it was rounded: others give this text, too"
     return f"{_article(_type(value))}, as the reference writes it"
 
 

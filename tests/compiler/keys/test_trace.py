@@ -56,6 +56,15 @@ def test_values_are_combined_only_where_the_key_is_not_their_texts():
             {"a": 1_000_000},
             [("1e+06", "a number, as the reference writes it"), ("x", "as it is written")],
         ),
+        *(
+            ("event.data.a", {"a": number}, [(text, how)])
+            for rounded in ["a number so large that it was rounded: others give this text, too"]
+            for number, text, how in [
+                (2**53 - 1, "9.007199254740991e+15", "a number, as the reference writes it"),
+                (2**53, "9.007199254740992e+15", rounded),
+                (-(2**53) - 1, "-9.007199254740992e+15", rounded),
+            ]
+        ),
         (
             "event.data.a + event.data.b",
             {"a": 1, "b": 2},

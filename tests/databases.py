@@ -82,6 +82,15 @@ class PythonProcess:
         return output
 
 
+def end_client_lines(connection):
+    """End the sessions of all clients of the connection's database; return how many there were."""
+    (ended,) = connection.execute(
+        "select count(*) filter (where pg_terminate_backend(pid, 60000)) from pg_stat_activity"
+        " where application_name = 'jobspec client' and datname = current_database()"
+    ).fetchone()
+    return ended
+
+
 def processes_together(code, *arguments_of_each):
     """Run the code in a process for each tuple of arguments, all at the same moment.
 

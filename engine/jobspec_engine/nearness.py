@@ -18,11 +18,11 @@ def did_you_mean(name: str, known: Collection[str]) -> str | None:
     return f"did you mean `{folded[near[0]]}`?" if near else None
 
 
-def listed(names: Collection[str]) -> str:
-    """Return names in their order, of many the first few and how many more there are."""
-    first = [f"`{one}`" for one in sorted(names)[:_MOST_LISTED]]
+def listed(names: Collection[str], most: int = _MOST_LISTED) -> str:
+    """Return names in their order, of more than `most` the first and how many more there are."""
+    first = [f"`{one}`" for one in sorted(names)[:most]]
     more = len(names) - len(first)
-    return ", ".join(first) + (f" and {more} more" if more else "")
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def near_or_listed(name: str, known: Collection[str]) -> str:

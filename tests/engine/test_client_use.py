@@ -12,6 +12,7 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import jobspec
+from databases import end_client_lines
 from enginekit import PATIENCE, job, run_until_idle, runs, sqlalchemy_url
 from jobspec_engine import AsyncClient, Client, Engine, NotOpenError, UnreachableError, Worker
 from jobspec_engine.errors import MigrationError
@@ -217,30 +218,21 @@ async def test_a_connection_of_sqlalchemy_is_refused_with_where_its_own_is(dsn):
     await engine.dispose()
 
 
-def end_all_lines(connection):
-    """End the sessions of all clients, as a restart does."""
-    (ended,) = connection.execute(
-        "select count(*) filter (where pg_terminate_backend(pid, 60000)) from pg_stat_activity"
-        " where datname = current_database() and application_name = 'jobspec client'"
-    ).fetchone()
-    return ended
-
-
 def test_a_client_whose_idle_lines_all_ended_sends_without_a_pause(dsn, connection):
     with Client(job(), dsn, max_connections=8) as client:
         taken = [client._pool._pool.getconn() for _ in range(8)]
         for one in taken:
             client._pool._pool.putconn(one)
-        assert end_all_lines(connection) == 8
+        assert end_client_lines(connection) == 8
         assert client.send("event", {}).jobs[0].outcome == "enqueued"
     assert len(runs(connection)) == 1
 
 
-async def test_so_does_an_async_client(dsn, connection):
+async def test_an_async_client_whose_idle_lines_all_ended_sends_without_a_pause(dsn, connection):
     async with AsyncClient(job(), dsn, max_connections=8) as client:
         taken = [await client._pool._pool.getconn() for _ in range(8)]
         for one in taken:
             await client._pool._pool.putconn(one)
-        assert end_all_lines(connection) == 8
+        assert end_client_lines(connection) == 8
         assert (await client.send("event", {})).jobs[0].outcome == "enqueued"
     assert len(runs(connection)) == 1

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from databases import end_client_lines
 from enginekit import count, jobs, run_of, runs
 from jobspec_engine import AsyncClient, Client, Event, calls
 from jobspec_engine.errors import UnreachableError
@@ -172,27 +173,18 @@ async def test_nor_is_one_of_an_async_caller_s(dsn, connection):
     assert count(connection, "job_event") == 0
 
 
-def end_idle_lines(connection):
-    """End the lines of clients; return how many there were."""
-    ended = connection.execute(
-        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
-        " where application_name = 'jobspec client' and datname = current_database()"
-    )
-    return len(ended.fetchall())
-
-
 @pytest.mark.parametrize("call", ["add_job", "cancel", "replay"])
 def test_a_line_that_was_ended_while_nobody_used_it_fails_no_call(client, connection, call):
     run_id = client.send("plain", DATA).jobs[0].run_id
     client._wake.close()
-    assert end_idle_lines(connection)
+    assert end_client_lines(connection)
     getattr(client, call)("plain" if call == "add_job" else run_id)
 
 
 async def test_nor_a_call_of_an_async_client(dsn, connection):
     async with AsyncClient(COMPILED, dsn) as client:
         await client.send("plain", DATA)
-        assert end_idle_lines(connection)
+        assert end_client_lines(connection)
         assert (await client.add_job("plain")).outcome == "enqueued"
 
 

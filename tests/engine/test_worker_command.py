@@ -111,7 +111,7 @@ def test_a_worker_logs_json_where_that_is_asked_for(run, dsn):
 
 def test_a_worker_says_at_its_start_which_jobs_it_works_on(run, caplog):
     assert run("worker", "jobs.yaml", "--until-idle", "--name", "blue").exit_code == 0
-    jobs = "email.send, system.code-graph-refresh"
+    jobs = "`email.send`, `system.code-graph-refresh`"
     assert f"worker blue is at work on 2 jobs: {jobs}" in caplog.messages
 
 
@@ -120,8 +120,8 @@ def test_of_many_jobs_a_worker_says_how_many_and_the_first_ten(run, tmp_path, ca
     (tmp_path / "many.yaml").write_text("jobs:\n" + "".join(map(job.format, range(1_012))))
     options = ("--until-idle", "--name", "blue")
     assert run("worker", "many.yaml", *options).exit_code == 0
-    ten = ", ".join(f"job-000{number}" for number in range(10))
-    assert f"worker blue is at work on 1,012 jobs: {ten}, 1,002 more" in caplog.messages
+    ten = ", ".join(f"`job-000{number}`" for number in range(10))
+    assert f"worker blue is at work on 1,012 jobs: {ten} and 1,002 more" in caplog.messages
 
 
 def test_a_worker_logs_from_the_level_on_that_is_asked_for(run, dsn):

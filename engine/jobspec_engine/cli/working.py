@@ -22,6 +22,7 @@ from jobspec_engine.cli.options import (
     server_option,
 )
 from jobspec_engine.cli.times import Length
+from jobspec_engine.nearness import listed
 from jobspec_engine.retention import Retention
 from jobspec_engine.worker import Worker
 
@@ -143,16 +144,14 @@ async def _work(worker: Worker, jobs: CompiledJobs, grace: timedelta, *, until_i
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, worker, grace)
-    log.info("worker %s is at work on %s", worker.name, _named(sorted(jobs)))
+    log.info("worker %s is at work on %s", worker.name, _counted(jobs))
     await worker.run(until_idle=until_idle)
     log.info("worker %s is done", worker.name)
 
 
-def _named(job_ids: list[str]) -> str:
-    """Return how many jobs there are and which, the first ten of them."""
-    more = [f"{len(job_ids) - _MOST_NAMED:,} more"] if len(job_ids) > _MOST_NAMED else []
-    names = ", ".join([*job_ids[:_MOST_NAMED], *more])
-    return f"{len(job_ids):,} job{'' if len(job_ids) == 1 else 's'}: {names}"
+def _counted(jobs: CompiledJobs) -> str:
+    """Return how many jobs there are and which, of many the first ten."""
+    return f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}: {listed(jobs, _MOST_NAMED)}"
 
 
 def _stop(worker: Worker, grace: timedelta) -> None:

@@ -15,6 +15,7 @@ from jobspec_engine.session import Session
 
 if TYPE_CHECKING:
     from psycopg.abc import PQGen
+    from psycopg.pq.abc import PGconn
 
 Value = TypeVar("Value")
 
@@ -41,7 +42,7 @@ class OwnAsyncConnection(AsyncConnection[Any]):
 
     @cached_property
     def _line(self) -> _Line:
-        return _Line(self)
+        return _Line(self.pgconn)
 
     async def wait(
         self,
@@ -90,6 +91,12 @@ class OwnAsyncConnection(AsyncConnection[Any]):
         self._line.leave()
         await super().close()
 
+    def __del__(self, *given: Any) -> None:
+        """Leave the loop also where nobody closed the connection: its line is closed now."""
+        if "_line" in self.__dict__:
+            self._line.leave()
+        super().__del__(*given)
+
 
 class _Line:
     """The line of a connection, on which the event loop has one reader for all answers.
@@ -97,10 +104,12 @@ class _Line:
     The loop must not have it any more when the line is closed, which libpq does as well when it
     breaks: another line that gets its number could not be read. So the reader goes at each error,
     and when something comes that nobody waits for.
+
+    The loop holds it, so it does not hold the connection: that can go when nobody else does.
     """
 
-    def __init__(self, connection: OwnAsyncConnection) -> None:
-        self._connection = connection
+    def __init__(self, pgconn: PGconn) -> None:
+        self._pgconn = pgconn
         self._loop: asyncio.AbstractEventLoop | None = None  # which has the reader
         self._number = -1
         self._waiting: tuple[PQGen[Any], asyncio.Future[tuple[Any] | Wait]] | None = None
@@ -113,7 +122,7 @@ class _Line:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self.leave()
-            self._loop, self._number = loop, self._connection.pgconn.socket
+            self._loop, self._number = loop, self._pgconn.socket
             loop.add_reader(self._number, self._read)
         answer: asyncio.Future[tuple[Value] | Wait] = loop.create_future()
         self._waiting = gen, answer

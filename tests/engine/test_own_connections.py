@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import psycopg
 import pytest
@@ -76,6 +78,17 @@ async def test_one_reader_serves_all_answers(own, readers):
 async def test_a_closed_connection_leaves_no_reader(own, readers):
     await tell(own)
     await own.close()
+    assert readers.now == set()
+
+
+async def test_a_connection_that_nobody_closed_is_closed_when_it_goes(empty_dsn, readers):
+    own = await OwnAsyncConnection.connect(empty_dsn, autocommit=True)
+    await tell(own)
+    gone = weakref.ref(own)
+    del own
+    with pytest.warns(ResourceWarning, match="deleted while still open"):
+        gc.collect()
+    assert gone() is None
     assert readers.now == set()
 
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg import Error, OperationalError
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
+from psycopg.errors import (
+    FeatureNotSupported,
+    InvalidSqlStatementName,
+    ReadOnlySqlTransaction,
+    error_from_result,
+)
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, Format, TransactionStatus
 
@@ -70,6 +75,9 @@ class Session:
             results = yield from fetch_many(pgconn)
         try:
             result = _require_done(results)
+        except ReadOnlySqlTransaction:
+            pgconn.finish()  # it may be told so for as long as it lasts, and another one not
+            raise
         except Error as error:
             if not self._forgets(error):
                 raise

@@ -16,7 +16,17 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool.base import AttemptWithBackoff
 
-from enginekit import PATIENCE, Gate, count, job, runs, until_async, worker, working
+from enginekit import (
+    PATIENCE,
+    Gate,
+    count,
+    job,
+    run_until_idle,
+    runs,
+    until_async,
+    worker,
+    working,
+)
 from jobspec_engine import Client, EmbeddedPostgres, Event
 from jobspec_engine.database import set_up_session
 from jobspec_engine.migrate import migrate
@@ -288,13 +298,29 @@ async def test_a_database_that_can_not_be_written_for_now_is_waited_for(dsn, con
     """After a failover, the old server may take statements and refuse to write."""
     compiled = job()
     send(dsn, compiled)
+    with read_only(connection):
+        at_work = asyncio.create_task(run_until_idle(compiled, dsn))
+        await until_async(lambda: "read-only transaction" in caplog.text)
+    await at_work
+    assert states(connection) == {"completed"}
+
+
+def test_nor_does_a_client_keep_a_connection_that_may_not_write(dsn, connection):
+    with read_only(connection):
+        client = Client(job(), dsn)
+        client.open()
+        client._pool._pool.wait()
+    with client:
+        assert client.send("event", {}).jobs
+
+
+@contextmanager
+def read_only(connection):
+    """Have new sessions refuse to write; those that began meanwhile go on so."""
     name = connection.info.dbname
     connection.execute(f'alter database "{name}" set default_transaction_read_only = on')
-    async with working(compiled, dsn) as at_work:
-        await until_async(lambda: "read-only transaction" in caplog.text)
-        connection.execute(f'alter database "{name}" reset default_transaction_read_only')
-        at_work._database._drop_connections()
-        await until_async(lambda: states(connection) == {"completed"})
+    yield
+    connection.execute(f'alter database "{name}" reset default_transaction_read_only')
 
 
 def test_a_direct_connection_goes_through_no_pooler(connection):

@@ -73,13 +73,13 @@ class Recorder:
         """Record the rest; after an error nothing of it is tried twice."""
         if error is not None:
             self._database.give_up()
-        while self._running is not None:
+        while self._running is not None and not self._running.done():
             await asyncio.wait([self._running])
 
     @property
     def idle(self) -> bool:
         """Whether everything that was handed in is recorded."""
-        return self._running is None
+        return self._running is None or self._running.done()
 
     @property
     def full(self) -> bool:
@@ -89,7 +89,7 @@ class Recorder:
     def record(self, ended: Ended) -> None:
         """Hand in how a pass ended; a `Suspension` until no time gives its run back."""
         self._waiting.append(ended)
-        if self._running is None:
+        if self.idle:
             self._running = asyncio.create_task(self._drain(), context=self._context)
 
     async def _drain(self) -> None:
@@ -100,7 +100,6 @@ class Recorder:
                 await self._write_each_kind(batch)
         finally:
             self._under_way = 0
-            self._running = None
 
     def _next_batch(self) -> list[Ended]:
         batch: list[Ended] = []

@@ -56,19 +56,19 @@ class AsyncWaker:
     def __call__(self) -> None:
         """Ask for a wake-up, for what has been committed."""
         self._due = True
-        if self._running is None:
+        if not self._at_work():
             self._running = asyncio.create_task(self._run())
 
     async def join(self) -> None:
         """Give the wake-up that is due, if any."""
-        if self._running is not None:
+        if self._running is not None and self._at_work():
             await asyncio.wait([self._running])
 
+    def _at_work(self) -> bool:
+        return self._running is not None and not self._running.done()
+
     async def _run(self) -> None:
-        try:
-            while self._due:
-                self._due = False
-                with suppress(OperationalError):
-                    await self._wake()
-        finally:
-            self._running = None
+        while self._due:
+            self._due = False
+            with suppress(OperationalError):
+                await self._wake()

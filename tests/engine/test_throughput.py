@@ -143,6 +143,24 @@ async def test_a_failure_that_the_database_refuses_is_let_go_alone(dsn, connecti
     assert f"run {held[0].run_id}: its end can't be recorded" in caplog.text
 
 
+async def test_ends_are_recorded_after_a_record_that_was_cancelled_before_it_began(dsn, connection):
+    send(dsn, job())
+    token = uuid4()
+    (run,) = claim(connection, token=token)
+    end = Completion(run.run_id, token, "1")
+    async with (
+        asyncio.timeout(PATIENCE),
+        Persistence(dsn, PATIENCE) as database,
+        Recorder(SQL, database, Told()) as recorder,
+    ):
+        recorder.record(end)
+        recorder._running.cancel()
+        await asyncio.wait([recorder._running])
+        assert recorder.idle
+        recorder.record(end)
+    assert states(connection) == ["completed"]
+
+
 def refuse(connection, run_id, sqlstate, state="completed"):
     """Have the database refuse that a run gets into a state."""
     connection.execute(
